@@ -38,6 +38,9 @@
     (1u << NUMBER_CONV_CHANNELS | 1u << NUMBER_CONV_OUTPUTS | 1u << NUMBER_CONV_H | 1u << NUMBER_CONV_W |    \
      1u << NUMBER_CONV_OUT_H | 1u << NUMBER_CONV_OUT_W | 1u << NUMBER_CONV_STRIDE |                          \
      1u << NUMBER_CONV_PADDING | 1u << NUMBER_CONV_DILATION)
+#define INTEGER_DOT                                                                                          \
+    .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
+    .geometry = int_geometry, .emit = emit_int_dot, .steps = int_dot_steps
 #define INTEGER_PRODUCT                                                                                      \
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
@@ -229,14 +232,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_INT4_DOT] = {.name = "int4_dot",
                          .fixes = fix_int4_dot,
                          .reads = OPERAND(X) | OPERAND(CODES),
-                         .numbers = SHAPE,
-                         INTEGER_PRODUCT},
+                         .numbers = 1u << NUMBER_COLUMNS,
+                         INTEGER_DOT},
     [KERNEL_INT4_DOT_SCALED] = {.name = "int4_dot_scaled",
                                 .keys = KERNEL_KEY(OUTPUT),
                                 .fixes = fix_int4_dot_scaled,
                                 .reads = OF_SCALED,
-                                .numbers = SHAPE,
-                                INTEGER_PRODUCT},
+                                .numbers = 1u << NUMBER_COLUMNS,
+                                INTEGER_DOT},
     [KERNEL_INT4_MATMUL] = {.name = "int4_matmul",
                             .keys = KERNEL_KEY(OUTPUT) | KERNEL_KEY(TILE),
                             .fixes = fix_int4_matmul,

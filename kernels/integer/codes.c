@@ -3,11 +3,15 @@
 
 #include "kernels/emit.h"
 
+ptx_val int_row_bytes(ptx_builder *b, qdnnDataType_t type, ptx_val k)
+{
+    ptx_val codes = ptx_cvt(b, PTX_U32, k);
+    return type == QDNN_DATA_I4 ? ptx_shl(b, ptx_shr(b, ptx_add(b, codes, 7), 3), 2) : codes;
+}
+
 int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows, ptx_val k)
 {
-    int_matrix m = {.type = type, .base = base, .rows = rows, .pitch = ptx_cvt(b, PTX_U32, k)};
-    if (type == QDNN_DATA_I4)
-        m.pitch = ptx_shl(b, ptx_shr(b, ptx_add(b, m.pitch, 7), 3), 2);
+    int_matrix m = {.type = type, .base = base, .rows = rows, .pitch = int_row_bytes(b, type, k)};
     m.low = ptx_or(b, ptx_cvt(b, PTX_U32, base), m.pitch);
     return m;
 }

@@ -2,6 +2,7 @@
  * gives the same bits.
  *
  *   lines.c     dp4a: one warp per column for a few rows; any shape
+ *   dot.c       dp4a: one block for one dot product
  *   groups.c    dp4a with one scale per group of weights (w4a8); any shape
  *   tile.c      tensor cores: tiles of 64 x 64 and 128 x 128, with codes staged through shared memory
  *   fill.c      how codes are brought into shared memory: rows of a matrix, or windows of an image
@@ -28,6 +29,8 @@ typedef struct int_matrix {
     ptx_val low;         /* u32: its low bits are 0 where all rows are aligned */
 } int_matrix;
 
+/* The bytes of a row of k codes (u32). */
+ptx_val int_row_bytes(ptx_builder *b, qdnnDataType_t type, ptx_val k);
 int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows, ptx_val k);
 /* The address of a row (u64); rows past the end are replaced by the last, so that reads are valid. */
 ptx_val int_row(ptx_builder *b, const int_matrix *matrix, ptx_val row);
@@ -78,12 +81,17 @@ void int_store_at(ptx_builder *b, const int_results *r, const int_column *column
 
 /* ---- The kernels ---- */
 
+/* Adds the products of so many words of nibbles (at most four) to a sum, given x and the halves of w from int_spread. */
+void int_add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4], const ptx_val even[4],
+                     const ptx_val odd[4]);
+
 enum { INT_LINES_BLOCK = 128, INT_TILE_BLOCK = 128 };
 unsigned int_lines_columns(const kernel_spec *spec); /* per thread block */
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
@@ -115,6 +123,9 @@ void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 void int_set_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
 void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                       kernel_steps *steps);
+
+void int_dot_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void int_set_conv_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);

@@ -16,13 +16,11 @@ static void fix_codes(kernel_spec *spec, qdnnDataType_t x, qdnnDataType_t w, qdn
 void fix_int4_dot(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_I32);
-    spec->tile = 1;
 }
 
 void fix_int4_dot_scaled(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
-    spec->tile = 1;
 }
 
 void fix_int4_matmul(kernel_spec *spec)

@@ -27,8 +27,8 @@ static ptx_val zero_variable(ptx_builder *b)
 
 /* dp4a of nibbles that are 16 times too large on both sides: the sum of up to 32 products does not overflow,
  * and the factor is then removed. */
-static void add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4], ptx_val even[4],
-                        ptx_val odd[4])
+void int_add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4], const ptx_val even[4],
+                     const ptx_val odd[4])
 {
     ptx_val part = ptx_s32(b, 0);
     for (int j = 0; j < words; j++) {
@@ -91,7 +91,7 @@ static void add_words(ptx_builder *b, const lines *l, int words, ptx_val w_row, 
         int_spread(b, w[j], &even[j], &odd[j]);
     for (int i = 0; i < l->rows; i++) {
         if (l->w.type == QDNN_DATA_I4)
-            add_nibbles(b, l->sums[i], words, x[i], even, odd);
+            int_add_nibbles(b, l->sums[i], words, x[i], even, odd);
         else
             add_bytes(b, l, i, words, x[i], w);
     }

@@ -267,6 +267,12 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
                        b->host[QDNN_OPERAND_BIAS], y);
 }
 
+/* Nibbles are stored in words, which are aligned. */
+static size_t shift_of(qdnnDataType_t type, size_t shift)
+{
+    return type == QDNN_DATA_I4 ? 4 * shift : shift;
+}
+
 /* Inputs, and the results of host_ref. */
 static void make_data(const integer_case *c, integer_buffers *b)
 {
@@ -296,8 +302,8 @@ static void make_data(const integer_case *c, integer_buffers *b)
         fill_scales(c, b, x_scale);
         compute_scaled(c, b, codes, x_scale);
     }
-    b->shift[QDNN_OPERAND_X] = numbers || x == QDNN_DATA_I4 || c->shifted == SHIFT_W ? 0 : c->shift;
-    b->shift[QDNN_OPERAND_CODES] = c->shifted == SHIFT_X ? 0 : w == QDNN_DATA_I4 ? 4 * c->shift : c->shift;
+    b->shift[QDNN_OPERAND_X] = numbers || c->shifted == SHIFT_W ? 0 : shift_of(x, c->shift);
+    b->shift[QDNN_OPERAND_CODES] = c->shifted == SHIFT_X ? 0 : shift_of(w, c->shift);
     free(codes);
     free(x_scale);
 }

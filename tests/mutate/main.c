@@ -305,6 +305,48 @@ static void report(void)
     print_tally("all", &total);
 }
 
+static int print_wrapped(const char *word, int width)
+{
+    enum { LINE = 110 };
+    if (width == 0 || width + (int)strlen(word) > LINE)
+        return printf("\n  %s", word);
+    return width + printf(" %s", word);
+}
+
+/* The kernels that this run says nothing about, so that a score is not mistaken for one of the whole registry. */
+static void print_kernels(const char *what, const bool *is_listed)
+{
+    int listed = 0, width = 0;
+    for (int i = 0; i < kernel_row_count; i++)
+        listed += is_listed[i];
+    printf("\n%s: %d of %d kernels", what, listed, kernel_row_count);
+    for (int i = 0; i < kernel_row_count; i++)
+        if (is_listed[i])
+            width = print_wrapped(kernel_rows[i].name, width);
+    printf("\n");
+}
+
+static void report_missing(void)
+{
+    static bool missing[1024], unchosen[1024];
+    for (int i = 0; i < kernel_row_count; i++)
+        missing[i] = true;
+    for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
+        const watched_text *text = watch_at(place);
+        if (text && text->runs > 0)
+            missing[text->row - kernel_rows] = false;
+    }
+    for (int i = 0; i < kernel_row_count; i++)
+        unchosen[i] = !missing[i];
+    for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
+        const watched_text *text = watch_at(place);
+        if (text && text->launches > 0)
+            unchosen[text->row - kernel_rows] = false;
+    }
+    print_kernels("not launched", missing);
+    print_kernels("launched without mutants", unchosen);
+}
+
 /* ---- The command ---- */
 
 static int usage(void)
@@ -371,6 +413,7 @@ int main(int argc, char **argv)
     in_processes(prove_all);
     in_processes(compare_all_cubins);
     report();
+    report_missing();
     toolkit_remove_directory(all.o.directory);
     return *all.broken > 0;
 }

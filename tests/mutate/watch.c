@@ -171,6 +171,7 @@ static void remember(const kernel_row *row, const kernel_spec *spec, const ptx_s
         family_of(row, &normal, text->family, sizeof text->family);
         text->is_taken = mutant_random(&state) % 100 < (uint64_t)watch.o.percent &&
                          (!watch.o.filter || strstr(text->name, watch.o.filter)) && keep_text(hash, ptx);
+        text->row = row;
         text->hash = hash;
         text->count = text->is_taken ? choose(text, ptx, mutants) : 0;
     }
@@ -367,6 +368,8 @@ ptxvm_status __wrap_ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_la
         if (watch.modules[i].module == kernel->module)
             module = &watch.modules[i];
     watched_text *text = module ? place_of(module->hash) : NULL;
+    if (text && text->hash)
+        __atomic_fetch_add(&text->runs, 1, __ATOMIC_RELAXED);
     if (text && text->hash && text->is_taken) {
         launch l = {
             .vm = vm, .kernel = kernel, .config = config, .params = params, .param_bytes = param_bytes};

@@ -25,7 +25,9 @@ typedef struct watched_text {
     uint64_t hash; /* of the text; 0: a free place */
     char name[KERNEL_FILE_NAME], family[32];
     bool is_taken;
-    int count, launches;
+    const kernel_row *row;
+    int count, launches; /* launches with mutants beside them */
+    int runs;            /* launches of any kind */
     uint8_t state[WATCH_MUTANTS_MAX];
     bool reached[WATCH_MUTANTS_MAX]; /* a launch executed its line, in a lane whose guard was true */
 } watched_text;

@@ -25,39 +25,49 @@ static void sm_name(int index, char *text, size_t size)
 
 /* ---- Dots ---- */
 
-static bool run_dot(qdnnHandle_t handle, int64_t k, qdnnDataType_t y, uint32_t seed, const uint32_t *a,
-                    const uint32_t *b)
+typedef struct dot_case {
+    int64_t k;
+    codes_fill fill;
+    size_t x_shift, w_shift; /* bytes */
+    float x_scale, w_scale;
+} dot_case;
+
+static bool run_dot(qdnnHandle_t handle, const dot_case *c, qdnnDataType_t y, uint32_t seed,
+                    const uint32_t *a, const uint32_t *b)
 {
-    const int64_t dims[] = {k}, one[] = {1};
-    const size_t bytes = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, k);
+    const int64_t dims[] = {c->k}, one[] = {1};
+    const size_t bytes = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, c->k);
     qdnnTensorDescriptor_t t[3] = {NULL};
     qdnnPlan_t plan = NULL;
-    integer_buffers buffers = {0};
+    integer_buffers buffers = {.shift = {[QDNN_OPERAND_X] = c->x_shift, [QDNN_OPERAND_CODES] = c->w_shift}};
     void *x = integer_buffer(&buffers, QDNN_OPERAND_X, bytes, false);
     void *codes = integer_buffer(&buffers, QDNN_OPERAND_CODES, bytes, false);
-    integer_fill(CODES_ANY, QDNN_DATA_I4, seed, 1, k, x);
-    integer_fill(CODES_ANY, QDNN_DATA_I4, seed + 1, 1, k, codes);
+    integer_fill(c->fill, QDNN_DATA_I4, seed, 1, c->k, x);
+    integer_fill(c->fill, QDNN_DATA_I4, seed + 1, 1, c->k, codes);
     if (a) {
         memcpy(x, a, bytes);
         memcpy(codes, b, bytes);
     }
-    int32_t sum = ref_int4_dot(k, x, codes);
-    void *out = integer_buffer(&buffers, QDNN_OPERAND_Y, y == QDNN_DATA_F16 ? 2 : 4, true);
+    int32_t sum = ref_int4_dot(c->k, x, codes);
+    void *out =
+        integer_buffer(&buffers, QDNN_OPERAND_Y, y == QDNN_DATA_F16 || y == QDNN_DATA_BF16 ? 2 : 4, true);
     if (y == QDNN_DATA_I32) {
         memcpy(out, &sum, 4);
     } else {
-        *(float *)integer_buffer(&buffers, QDNN_OPERAND_X_SCALE, 4, false) = 0.5f;
-        *(float *)integer_buffer(&buffers, QDNN_OPERAND_SCALE, 4, false) = 0.25f;
-        ref_scalar_store(y, out, 0, ref_integer_scaled(sum, 0.5f, 0.25f));
+        *(float *)integer_buffer(&buffers, QDNN_OPERAND_X_SCALE, 4, false) = c->x_scale;
+        *(float *)integer_buffer(&buffers, QDNN_OPERAND_SCALE, 4, false) = c->w_scale;
+        ref_scalar_store(y, out, 0, ref_integer_scaled(sum, c->x_scale, c->w_scale));
     }
     if (a && y == QDNN_DATA_F32)
         CHECK_EQ_F32(*(float *)out, 5.0f);
     if (a && y == QDNN_DATA_I32)
         CHECK_EQ_I64(sum, 40);
+    test_push_note("%lld nibbles, seed %u", (long long)c->k, (unsigned)seed);
     bool ok = integer_tensor(&t[0], QDNN_DATA_I4, 1, dims) && integer_tensor(&t[1], QDNN_DATA_I4, 1, dims) &&
               integer_tensor(&t[2], y, 1, one) &&
               CHECK_QDNN(qdnnCreateIntegerDotPlan(handle, t[0], t[1], t[2], &plan)) &&
               integer_execute(handle, plan, &buffers, -1);
+    test_pop_note();
     integer_tensors_destroy(t, 3);
     integer_buffers_free(&buffers);
     return ok;
@@ -69,12 +79,39 @@ TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
     static const int64_t lengths[] = {0, 1, 7, 8, 9, 31, 32, 1000, 1025, 70001};
     static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16};
     const uint32_t a = 0xCDEF4321, b = 0xFEDC1234;
+    const dot_case known = {8, CODES_ANY, 0, 0, 0.5f, 0.25f};
     qdnnHandle_t handle = ptxvm_begin(sms[index], 3, "all", "stderr");
-    bool alive = handle && run_dot(handle, 8, QDNN_DATA_I32, 1, &a, &b) &&
-                 run_dot(handle, 8, QDNN_DATA_F32, 1, &a, &b);
+    bool alive = handle && run_dot(handle, &known, QDNN_DATA_I32, 1, &a, &b) &&
+                 run_dot(handle, &known, QDNN_DATA_F32, 1, &a, &b);
     for (int i = 0; i < LENGTH(lengths) && alive; i++)
-        for (int k = 0; k < LENGTH(types) && alive; k++)
-            alive = run_dot(handle, lengths[i], types[k], (uint32_t)(10 * i + k), NULL, NULL);
+        for (int k = 0; k < LENGTH(types) && alive; k++) {
+            const dot_case one = {lengths[i], CODES_ANY, 0, 0, 0.5f, 0.25f};
+            alive = run_dot(handle, &one, types[k], (uint32_t)(10 * i + k), NULL, NULL);
+        }
+    ptxvm_end(handle);
+}
+
+/* Vectors that end within the first, second and third turn of the threads, read by words and by 16 bytes; each of both out of line;
+ * sums that f32 rounds up; scales whose order matters, that are rounded, that are infinite or NaN. */
+static const dot_case dot_trials[] = {
+    {20000, CODES_ANY, 0, 0, 0.3f, 1.1f},     {4096, CODES_ANY, 4, 0, 1.7f, 0.9f},
+    {17000, CODES_SMALL, 0, 0, 1.3f, 0.7f},   {8192, CODES_ENDS, 0, 0, 1e-30f, 1e-14f},
+    {8224, CODES_ANY, 0, 8, -0.1f, 3.0f},     {400003, CODES_MOST, 0, 0, 1.0f, 1.0f},
+    {16416, CODES_LEAST, 0, 0, 1e30f, 1e30f}, {32, CODES_ANY, 0, 0, INFINITY, 0.0f},
+    {64, CODES_ANY, 12, 12, 0.1f, -0.3f},     {2048, CODES_SMALL, 0, 4, NAN, 1.0f},
+    {2056, CODES_ANY, 0, 0, 0.7f, 0.01f},     {1, CODES_MOST, 8, 4, 1e-38f, 0.1f},
+};
+
+TEST_EACH(ParityInteger, DotTrials, sm_count, sm_name)
+{
+    NEED_PTXVM;
+    static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+    qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int type = 0; type < LENGTH(types); type++)
+        for (int i = 0; i < LENGTH(dot_trials) && alive; i++)
+            if (sample_is_full() || (i + index) % LENGTH(types) == type)
+                alive = run_dot(handle, &dot_trials[i], types[type], (uint32_t)(100 * type + i), NULL, NULL);
     ptxvm_end(handle);
 }
 
