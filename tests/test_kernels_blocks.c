@@ -127,6 +127,114 @@ TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
     ptxvm_destroy(vm);
 }
 
+/* ---- Trials ---- */
+
+/* Every kind of data in tiles that are whole and cut short, and pointers of each alignment. What a search decides shows in sub-blocks of many
+ * kinds and at the edges of its decisions; other encoders decide by the extremes of a block, wherever they are. */
+typedef struct block_trials {
+    parity_trial at[64];
+    int count;
+} block_trials;
+
+static void add_trial(block_trials *all, parity_trial one)
+{
+    if (CHECK(all->count < LENGTH(all->at)))
+        all->at[all->count++] = one;
+}
+
+static void add_kinds(block_trials *all, int index)
+{
+    static const data_kind more[] = {DATA_PEAKS, DATA_PEAKS, DATA_PEAKS,  DATA_HALVES,     DATA_HALVES,
+                                     DATA_WIDE,  DATA_LEAST, DATA_NANS,   DATA_SCALE_TIES, DATA_SCALE_TIES,
+                                     DATA_TINY,  DATA_TINY,  DATA_SPREAD, DATA_INFINITE,   DATA_INFINITE};
+    const int64_t tile = tile_elements(index), block = block_elements(index);
+    for (int kind = 0; kind < DATA_KINDS; kind++)
+        add_trial(all, (parity_trial){.n = tile + block * (kind % 3),
+                                      .kind = (data_kind)kind,
+                                      .seed = (uint32_t)kind + 1});
+    for (int i = 0; i < LENGTH(more); i++)
+        add_trial(all, (parity_trial){.n = (i % 4 + 1) * block, .kind = more[i], .seed = (uint32_t)i + 10});
+}
+
+static void add_places(block_trials *all, int index)
+{
+    const int64_t tile = tile_elements(index), block = block_elements(index);
+    for (uint32_t i = 0; i < 6; i++)
+        add_trial(all, (parity_trial){.n = i % 2 ? 2 * tile : tile - block,
+                                      .kind = DATA_NORMAL,
+                                      .seed = i + 30,
+                                      .data_shift = i % 3,
+                                      .codes_shift = (size_t[]){4, 2, 1, 8, 0, 16}[i],
+                                      .exact = i > 2});
+    add_trial(all, (parity_trial){.n = 0, .kind = DATA_NORMAL, .seed = 40});
+    add_trial(all,
+              (parity_trial){.n = tile, .kind = DATA_SPECIAL, .seed = 41, .callers = true, .exact = true});
+    for (uint32_t i = 0; i < 6; i++) /* any bytes */
+        add_trial(all,
+                  (parity_trial){
+                      .n = (int64_t)(i + 2) * block, .kind = DATA_SPECIAL, .seed = i + 42, .callers = true});
+    const uint64_t far = (UINT64_C(1) << 33) / (uint64_t)tile + 7;
+    add_trial(all, (parity_trial){.n = tile, .kind = DATA_NORMAL, .seed = 50, .block = far});
+}
+
+static void add_decisions(block_trials *all, int index)
+{
+    const int64_t tile = tile_elements(index), block = block_elements(index);
+    for (uint32_t i = 0; i < 3; i++)
+        add_trial(all, (parity_trial){.n = tile, .kind = DATA_SUB_BLOCKS, .seed = i + 60});
+    for (uint32_t i = 0; i < 6; i++)
+        add_trial(all, (parity_trial){.n = sample_is_search(block_row(index / TYPES)) ? tile : 8 * block,
+                                      .kind = i % 3 ? DATA_NORMAL : DATA_SUB_BLOCKS,
+                                      .seed = i + 70,
+                                      .edges = true});
+}
+
+/* By default one type of data of each kernel, and a part of the trials. */
+static bool is_chosen(int index)
+{
+    return sample_is_full() || index / TYPES % TYPES == index % TYPES;
+}
+
+static int trial_case(int number)
+{
+    const int count = case_count();
+    for (int index = 0; index < count; index++)
+        if (is_chosen(index) && number-- == 0)
+            return index;
+    return count;
+}
+
+static int trial_count(void)
+{
+    int count = 0;
+    for (int index = 0; index < case_count(); index++)
+        count += is_chosen(index);
+    return count;
+}
+
+static void trial_name(int number, char *text, size_t size)
+{
+    case_name(trial_case(number), text, size);
+}
+
+TEST_EACH(KernelBlocks, Trials, trial_count, trial_name)
+{
+    const int at = trial_case(index), step = sample_is_full()                          ? 1
+                                             : sample_is_search(block_row(at / TYPES)) ? 6
+                                                                                       : 3;
+    block_trials all = {.count = 0}, some = {.count = 0};
+    add_kinds(&all, at);
+    add_places(&all, at);
+    if (kernel_operation_of(block_row(at / TYPES)) == KERNEL_QUANTIZE)
+        add_decisions(&all, at);
+    for (int i = index % step; i < all.count; i += step)
+        add_trial(&some, all.at[i]);
+    ptxvm *vm = open_vm(at);
+    if (vm)
+        run(at, vm, some.at, some.count);
+    ptxvm_destroy(vm);
+}
+
 /* ---- Far out ---- */
 
 /* One thread block that takes itself for a far one of a huge grid. */

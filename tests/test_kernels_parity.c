@@ -11,6 +11,7 @@
 
 #include "kernels/operations.h"
 #include "ptxvm/ptxvm.h"
+#include "formats/edges.h"
 #include "formats/pinned.h"
 #include "formats/ref_spec.h"
 
@@ -107,6 +108,8 @@ static void make_expected(trial *t)
     if (t->ref.block) {
         uint8_t *data = host[parity_is(t->row, "dequantize") ? QDNN_OPERAND_Y : QDNN_OPERAND_X];
         fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, data, t->n);
+        if (t->how->edges)
+            move_to_edges(&t->ref, (int64_t)kernel_columns_multiple(t->row), t->how->seed, data, t->n);
         ref_fill_blocks(t->row, &t->ref, t->n, t->how->seed, t->how->callers, data, codes->host);
         return;
     }

@@ -17,6 +17,7 @@ typedef struct parity_trial {
     size_t data_shift, scale_shift, zero_shift, codes_shift;
     /* Buffers have nothing around them: reading beyond one is found, which in guard bands is not. */
     bool exact;
+    bool edges; /* blocks: their elements are moved to where the result changes (formats/edges.h) */
     /* Not 0: what the one block of the launch takes its number to be. Buffers then hold the elements from there
      * on. */
     uint64_t block;

@@ -6,6 +6,7 @@
  * of memory differs; refused when ptxvm does not load it, which says nothing about the data; equivalent when a rule of
  * proofs.c proves it, or ptxas gives it the original's cubin; unreached when no launch of this text executes its line with a
  * true guard: an emitter writes the same line into many texts, and a test runs each with few shapes. What survives is listed. */
+#include "kernels/operations.h"
 #include "mutate/mutants.h"
 #include "mutate/proofs.h"
 #include "mutate/sink.h"
@@ -305,46 +306,67 @@ static void report(void)
     print_tally("all", &total);
 }
 
+/* ---- Kernels that a run says nothing about ---- */
+
 static int print_wrapped(const char *word, int width)
 {
-    enum { LINE = 110 };
+    enum { LINE = 100 };
     if (width == 0 || width + (int)strlen(word) > LINE)
         return printf("\n  %s", word);
     return width + printf(" %s", word);
 }
 
-/* The kernels that this run says nothing about, so that a score is not mistaken for one of the whole registry. */
+/* Of an operation's kernels: how many there are, and how many are in the list. */
+static int count_kernels(const operation_row *operation, const bool *is_listed)
+{
+    int count = 0;
+    for (int i = 0; i < kernel_row_count; i++)
+        count += kernel_rows[i].operation == operation && (!is_listed || is_listed[i]);
+    return count;
+}
+
+/* An operation of which all are in the list is one word. */
 static void print_kernels(const char *what, const bool *is_listed)
 {
     int listed = 0, width = 0;
     for (int i = 0; i < kernel_row_count; i++)
         listed += is_listed[i];
-    printf("\n%s: %d of %d kernels", what, listed, kernel_row_count);
-    for (int i = 0; i < kernel_row_count; i++)
-        if (is_listed[i])
-            width = print_wrapped(kernel_rows[i].name, width);
+    if (listed == 0)
+        return;
+    printf("\n%s, of %d kernels: %d", what, kernel_row_count, listed);
+    for (const operation_row *o = operation_rows; o < operation_rows + KERNEL_OPERATIONS; o++) {
+        char word[64];
+        const bool has_all = count_kernels(o, is_listed) == count_kernels(o, NULL);
+        snprintf(word, sizeof word, "%s_*", o->name);
+        if (has_all && count_kernels(o, NULL) > 2)
+            width = print_wrapped(word, width);
+        else
+            for (int i = 0; i < kernel_row_count; i++)
+                if (kernel_rows[i].operation == o && is_listed[i])
+                    width = print_wrapped(kernel_rows[i].name, width);
+    }
     printf("\n");
 }
 
+/* So that a score is not mistaken for one of the whole registry. */
 static void report_missing(void)
 {
-    static bool missing[1024], unchosen[1024];
-    for (int i = 0; i < kernel_row_count; i++)
-        missing[i] = true;
+    enum { KERNELS_MAX = 1024 };
+    static bool is_launched[KERNELS_MAX], has_mutants[KERNELS_MAX], missing[KERNELS_MAX],
+        unmutated[KERNELS_MAX];
     for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
         const watched_text *text = watch_at(place);
-        if (text && text->runs > 0)
-            missing[text->row - kernel_rows] = false;
+        if (!text)
+            continue;
+        is_launched[text->row - kernel_rows] |= text->runs > 0;
+        has_mutants[text->row - kernel_rows] |= text->launches > 0 && text->count > 0;
     }
-    for (int i = 0; i < kernel_row_count; i++)
-        unchosen[i] = !missing[i];
-    for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
-        const watched_text *text = watch_at(place);
-        if (text && text->launches > 0)
-            unchosen[text->row - kernel_rows] = false;
+    for (int i = 0; i < kernel_row_count; i++) {
+        missing[i] = !is_launched[i];
+        unmutated[i] = is_launched[i] && !has_mutants[i];
     }
     print_kernels("not launched", missing);
-    print_kernels("launched without mutants", unchosen);
+    print_kernels("launched without mutants", unmutated);
 }
 
 /* ---- The command ---- */
