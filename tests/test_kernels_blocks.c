@@ -132,7 +132,7 @@ TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
 /* Every kind of data in tiles that are whole and cut short, and pointers of each alignment. What a search decides shows in sub-blocks of many
  * kinds and at the edges of its decisions; other encoders decide by the extremes of a block, wherever they are. */
 typedef struct block_trials {
-    parity_trial at[64];
+    parity_trial at[96];
     int count;
 } block_trials;
 
@@ -146,7 +146,8 @@ static void add_kinds(block_trials *all, int index)
 {
     static const data_kind more[] = {DATA_PEAKS, DATA_PEAKS, DATA_PEAKS,  DATA_HALVES,     DATA_HALVES,
                                      DATA_WIDE,  DATA_LEAST, DATA_NANS,   DATA_SCALE_TIES, DATA_SCALE_TIES,
-                                     DATA_TINY,  DATA_TINY,  DATA_SPREAD, DATA_INFINITE,   DATA_INFINITE};
+                                     DATA_TINY,  DATA_TINY,  DATA_SPREAD, DATA_INFINITE,   DATA_INFINITE,
+                                     DATA_FAR,   DATA_FAR};
     const int64_t tile = tile_elements(index), block = block_elements(index);
     for (int kind = 0; kind < DATA_KINDS; kind++)
         add_trial(all, (parity_trial){.n = tile + block * (kind % 3),
@@ -179,14 +180,18 @@ static void add_places(block_trials *all, int index)
 
 static void add_decisions(block_trials *all, int index)
 {
-    const int64_t tile = tile_elements(index), block = block_elements(index);
+    static const data_kind kinds[] = {DATA_SPREAD, DATA_NORMAL, DATA_SUB_BLOCKS};
+    const int64_t tile = tile_elements(index);
     for (uint32_t i = 0; i < 3; i++)
         add_trial(all, (parity_trial){.n = tile, .kind = DATA_SUB_BLOCKS, .seed = i + 60});
-    for (uint32_t i = 0; i < 6; i++)
-        add_trial(all, (parity_trial){.n = sample_is_search(block_row(index / TYPES)) ? tile : 8 * block,
-                                      .kind = i % 3 ? DATA_NORMAL : DATA_SUB_BLOCKS,
-                                      .seed = i + 70,
-                                      .edges = true});
+    for (uint32_t i = 0; i < 10; i++)
+        add_trial(all, (parity_trial){.n = tile * (i % 8 == 0 ? 3 : 1), .kind = DATA_STEPS, .seed = i * 9});
+    for (uint32_t i = 0; i < 4; i++)
+        add_trial(all, (parity_trial){.n = tile, .kind = DATA_BEYOND, .seed = i + 100});
+    for (uint32_t i = 0; i < 2; i++)
+        add_trial(all, (parity_trial){.n = tile, .kind = DATA_HOLES, .seed = i + 110});
+    for (uint32_t i = 0; i < 10; i++)
+        add_trial(all, (parity_trial){.n = tile, .kind = kinds[i % 3], .seed = i + 70, .edges = true});
 }
 
 /* By default one type of data of each kernel, and a part of the trials. */

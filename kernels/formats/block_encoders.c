@@ -76,12 +76,6 @@ ptx_val block_put_f16(ptx_builder *b, const block_lanes *lanes, unsigned offset,
     return half;
 }
 
-/* The conversion truncates, saturates and turns NaN into 0. */
-static ptx_val truncated(ptx_builder *b, ptx_val x, float most)
-{
-    return ptx_as(b, PTX_U32, ptx_clamp_s32(b, ptx_cvt_rzi(b, PTX_S32, x), 0, (int)most));
-}
-
 /* ---- Q4_0 and Q5_0: the value of largest magnitude gets the lowest code ---- */
 
 static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
@@ -96,12 +90,14 @@ static block_numbers begin_symmetric(ptx_builder *b, const block_layout *layout,
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
 
+/* The largest magnitude divided by d is -8 (-16) or, since d and its reciprocal are rounded, a little less: what is truncated is
+ * above 0. With the other sign it may be 16.5. */
 static ptx_val code_symmetric(ptx_builder *b, const block_layout *layout, const block_numbers *numbers,
                               ptx_val x)
 {
     const float half = layout->encoder->parameter;
     ptx_val shifted = ptx_add(b, ptx_mul(b, x, numbers->factor), ptx_f32(b, half + 0.5f));
-    return truncated(b, shifted, 2 * half - 1);
+    return ptx_min(b, ptx_cvt_rzi(b, PTX_U32, shifted), (int)(2 * half) - 1);
 }
 
 const block_encoder encoder_q4_0 = {8, begin_symmetric, code_symmetric, NULL};
@@ -120,10 +116,13 @@ static block_numbers begin_span(ptx_builder *b, const block_layout *layout, cons
     return (block_numbers){.d = d, .factor = reciprocal(b, d), .least = least};
 }
 
+/* No clamp: the factor is finite only if d is above 2^-128, where d and the reciprocal are off by at most one part in 2^22 each, so that
+ * the quotient is less than 15.1 (31.1). If the span is infinite, the factor is 0, and infinity times 0 is NaN, which becomes 0. */
 static ptx_val code_span(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)
 {
     ptx_val scaled = ptx_mul(b, ptx_sub(b, x, numbers->least), numbers->factor);
-    return truncated(b, ptx_add(b, scaled, 0.5f), layout->encoder->parameter);
+    (void)layout;
+    return ptx_cvt_rzi(b, PTX_U32, ptx_add(b, scaled, 0.5f));
 }
 
 const block_encoder encoder_q4_1 = {15, begin_span, code_span, NULL};
@@ -141,24 +140,25 @@ static block_numbers begin_absmax(ptx_builder *b, const block_layout *layout, co
     return (block_numbers){.d = d, .factor = reciprocal(b, d)};
 }
 
-static ptx_val rounded(ptx_builder *b, const block_numbers *numbers, ptx_val x, int least, int most)
+/* No clamp: as in code_span, the quotient exceeds the largest code by far less than a half. */
+static ptx_val rounded(ptx_builder *b, const block_numbers *numbers, ptx_val x)
 {
-    return ptx_clamp_s32(b, round_ties_away_s32(b, ptx_mul(b, x, numbers->factor)), least, most);
+    return round_ties_away_s32(b, ptx_mul(b, x, numbers->factor));
 }
 
 static ptx_val code_byte(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)
 {
     (void)layout;
-    return ptx_and(b, ptx_as(b, PTX_U32, rounded(b, numbers, x, -128, 127)), 0xFF);
+    return ptx_as(b, PTX_U32, rounded(b, numbers, x)); /* of which the low byte is stored */
 }
 
 /* Q8_1 stores the sum of the codes times d. */
 static void end_sum(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
                     const block_numbers *numbers, const ptx_val *codes, unsigned count)
 {
-    ptx_val all = ptx_cvt_low(b, PTX_S32, PTX_S8, codes[0]);
+    ptx_val all = ptx_as(b, PTX_S32, codes[0]);
     for (unsigned i = 1; i < count; i++)
-        all = sum(b, all, ptx_cvt_low(b, PTX_S32, PTX_S8, codes[i]));
+        all = sum(b, all, ptx_as(b, PTX_S32, codes[i]));
     all = block_over_lanes(b, lanes, sum, all);
     block_put_f16(b, lanes, layout->at.second, ptx_mul(b, ptx_cvt(b, PTX_F32, all), numbers->d));
 }
@@ -166,7 +166,7 @@ static void end_sum(ptx_builder *b, const block_layout *layout, const block_lane
 static ptx_val code_digit(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)
 {
     (void)layout;
-    return ptx_as(b, PTX_U32, ptx_add(b, rounded(b, numbers, x, -1, 1), 1));
+    return ptx_as(b, PTX_U32, ptx_add(b, rounded(b, numbers, x), 1));
 }
 
 const block_encoder encoder_q8_0 = {127, begin_absmax, code_byte, NULL};

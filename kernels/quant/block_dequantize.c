@@ -83,7 +83,7 @@ static void dequantize_sections(ptx_builder *b, const block_tile *t, const codec
     block_fetch(b, t->layout, &step.place, &run);
     block_open_run(b, t->layout, &run);
     (is_narrow ? one_strand : all_strands)(b, t, state, &run, &step);
-    ptx_end_for(b);
+    block_tile_end_for(b, step.turns);
 }
 
 void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

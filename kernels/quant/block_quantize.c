@@ -97,7 +97,7 @@ static void pack_sections(ptx_builder *b, const block_tile *t, ptx_val code_byte
     for (unsigned s = 0; s < section->strands; s++)
         load_words(b, in, (int)(s * section->span), bytes, strands[s]);
     block_pack(b, t->layout, &step.place, strands);
-    ptx_end_for(b);
+    block_tile_end_for(b, step.turns);
 }
 
 /* Packs the bits that all sections share, four bytes per thread per step. */
@@ -105,7 +105,8 @@ static void pack_shared_bit(ptx_builder *b, const block_tile *t, ptx_val code_by
 {
     const block_layout *layout = t->layout;
     enum { WORDS = 8, STRANDS = 8, SPAN = 32 };
-    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_mul(b, t->count, WORDS), (int)t->threads);
+    block_turns turns = block_tile_turns(t, BLOCK_TILE / layout->elements * WORDS, 1, true);
+    ptx_val at = block_tile_for(b, t, turns, ptx_tid_x(b), ptx_mul(b, t->count, WORDS), 1);
     ptx_val block = ptx_shr(b, at, ceil_log2(WORDS)), byte = ptx_shl(b, ptx_and(b, at, WORDS - 1), 2);
     ptx_val in = ptx_mad(b, block, (int)layout->elements, ptx_add(b, code_bytes, byte)), word = ptx_u32(b, 0);
     for (int s = 0; s < STRANDS; s++) {
@@ -117,7 +118,7 @@ static void pack_shared_bit(ptx_builder *b, const block_tile *t, ptx_val code_by
     place.block = ptx_mad(b, block, (int)layout->bytes, t->stage.shared);
     block_address out = block_field_at(b, &place, layout->at.high, byte, 4);
     block_store(b, &out, 4, &word);
-    ptx_end_for(b);
+    block_tile_end_for(b, turns);
 }
 
 void block_tile_pack(ptx_builder *b, const block_tile *t, ptx_val code_bytes)

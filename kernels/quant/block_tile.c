@@ -22,7 +22,8 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     ptx_reqntid(b, threads, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
-    block_tile t = {.layout = block_layout_of(row->format), .data = spec->data, .threads = threads};
+    block_tile t = {
+        .layout = block_layout_of(row->format), .data = spec->data, .threads = threads, .packs = to_codes};
     const unsigned bytes = BLOCK_TILE / t.layout->elements * t.layout->bytes;
     ptx_val n = args.number[NUMBER_N], index = ptx_ctaid_x(b);
     if (spec->row_index)
@@ -46,6 +47,37 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     return t;
 }
 
+/* ---- Turns ---- */
+
+block_turns block_tile_turns(const block_tile *t, unsigned most, unsigned width, bool may_exceed)
+{
+    const unsigned turn = t->threads * width;
+    return most > turn ? BLOCK_TURNS_MANY : most == turn && may_exceed ? BLOCK_TURNS_ALL : BLOCK_TURNS_ONE;
+}
+
+ptx_val block_tile_for(ptx_builder *b, const block_tile *t, block_turns turns, ptx_val first, ptx_val end,
+                       unsigned width)
+{
+    if (turns == BLOCK_TURNS_MANY)
+        return ptx_for(b, first, end, (int)(t->threads * width));
+    if (turns == BLOCK_TURNS_ONE)
+        ptx_if(b, ptx_setp(b, PTX_LT, first, end));
+    return first;
+}
+
+void block_tile_end_for(ptx_builder *b, block_turns turns)
+{
+    if (turns == BLOCK_TURNS_MANY)
+        ptx_end_for(b);
+    else if (turns == BLOCK_TURNS_ONE)
+        ptx_end_if(b);
+}
+
+static unsigned tile_bytes(const block_layout *layout)
+{
+    return BLOCK_TILE / layout->elements * layout->bytes;
+}
+
 /* ---- Elements ---- */
 
 static ptx_val finite(ptx_builder *b, ptx_val x)
@@ -62,7 +94,7 @@ void block_tile_elements(ptx_builder *b, const block_tile *t, ptx_val first, uns
     ptx_val last = ptx_sub(b, t->elements, (int)vector), places[BLOCK_ELEMENTS_MAX],
             loaded[BLOCK_ELEMENTS_MAX];
     for (unsigned i = 0; i < count; i++)
-        x[i] = ptx_var(b, ptx_f32(b, 0));
+        x[i] = ptx_var_of(b, PTX_F32);
     for (unsigned i = 0; i < count; i += vector) {
         ptx_val element = i ? ptx_add(b, first, (int)(i / vector * stride)) : first;
         places[i] = ptx_at(b, t->plain, ptx_min(b, element, last), bytes);
@@ -120,10 +152,11 @@ static void copy_part(ptx_builder *b, const block_tile *t, copy_fn *copy)
         if (widths[i] > 1)
             end = ptx_selp(b, end, done, emit_aligned(b, t->blocks, widths[i]));
         ptx_val first = ptx_mad(b, ptx_tid_x(b), (int)widths[i], done);
-        ptx_val at = ptx_for(b, first, end, (int)(t->threads * widths[i]));
+        block_turns turns = block_tile_turns(t, tile_bytes(t->layout), widths[i], false);
+        ptx_val at = block_tile_for(b, t, turns, first, end, widths[i]);
         ptx_val global = ptx_at(b, t->blocks, at, 1);
         copy(b, global, ptx_add(b, t->stage.shared, at), widths[i]);
-        ptx_end_for(b);
+        block_tile_end_for(b, turns);
         ptx_assign(b, done, end);
     }
 }
@@ -183,11 +216,12 @@ static void gather_units(ptx_builder *b, const block_tile *t, const row_walk *w,
                          unsigned width)
 {
     ptx_val total = ptx_mul(b, t->count, (int)t->layout->bytes), known, offset;
-    ptx_val at = ptx_for(b, ptx_mul(b, ptx_tid_x(b), (int)width), total, (int)(t->threads * width));
+    block_turns turns = block_tile_turns(t, tile_bytes(t->layout), width, false);
+    ptx_val at = block_tile_for(b, t, turns, ptx_mul(b, ptx_tid_x(b), (int)width), total, width);
     ptx_val row = table_row(b, &t->rows, row_of_unit(b, w, at, &offset), &known);
     ptx_val from = ptx_add(b, ptx_mad(b, row, row_bytes, t->rows.table), offset);
     copy_in(b, from, ptx_add(b, t->stage.shared, at), width);
-    ptx_end_for(b);
+    block_tile_end_for(b, turns);
 }
 
 static void gather(ptx_builder *b, const block_tile *t)
@@ -244,10 +278,10 @@ block_step block_tile_runs(ptx_builder *b, const block_tile *t, unsigned kind, u
     const block_layout *layout = t->layout;
     const block_section *section = &layout->sections[kind];
     const unsigned of_block = section->count * section->span / bytes * share;
-    ptx_val end = ptx_shl(b, t->count, ceil_log2(of_block));
-    ptx_val at = ptx_for(b, ptx_tid_x(b), end, (int)t->threads);
+    block_step step = {.turns = block_tile_turns(t, BLOCK_TILE / layout->elements * of_block, 1, t->packs)};
+    ptx_val end = step.turns == BLOCK_TURNS_ALL ? t->count : ptx_shl(b, t->count, ceil_log2(of_block));
+    ptx_val at = block_tile_for(b, t, step.turns, ptx_tid_x(b), end, 1);
     ptx_val block = ptx_shr(b, at, ceil_log2(of_block)), run = ptx_and(b, at, (int)of_block - 1);
-    block_step step = {0};
     if (share > 1) {
         step.part = ptx_and(b, run, (int)share - 1);
         run = ptx_shr(b, run, ceil_log2(share));

@@ -38,6 +38,7 @@ typedef struct block_tile {
     ptx_val whole;      /* predicate: the tile is complete, and its blocks are aligned */
     ptx_val is_aligned; /* predicate: its elements are aligned */
     stage stage;        /* the blocks in shared memory */
+    bool packs;         /* to blocks */
     block_rows rows;    /* for dequantizing the rows in a list */
 } block_tile;
 
@@ -59,12 +60,22 @@ void block_tile_pack(ptx_builder *b, const block_tile *t, ptx_val code_bytes);
 void block_tile_load(ptx_builder *b, const block_tile *t);
 void block_tile_store(ptx_builder *b, const block_tile *t);
 
+/* A loop of the tile's threads from `first` to `end`, so many (`width`) per thread and turn, given that a tile has at most `most`. Where one
+ * turn is enough, it is a condition; nothing at all if the whole tile takes exactly one, and threads past the end do no harm. */
+typedef enum { BLOCK_TURNS_MANY, BLOCK_TURNS_ONE, BLOCK_TURNS_ALL } block_turns;
+block_turns block_tile_turns(const block_tile *t, unsigned most, unsigned width, bool may_exceed);
+ptx_val block_tile_for(ptx_builder *b, const block_tile *t, block_turns turns, ptx_val first, ptx_val end,
+                       unsigned width);
+void block_tile_end_for(ptx_builder *b, block_turns turns);
+
 /* A loop over the runs of `bytes` bytes in all sections of a kind, one per thread at a time; `share` threads,
- * a power of two, get the same run. Must be closed by ptx_end_for. */
+ * a power of two, get the same run. Must be closed by block_tile_end_for. When packing, runs past the end of the tensor may be among them:
+ * their blocks are in shared memory, too, and are not stored. */
 typedef struct block_step {
     block_place place;
-    ptx_val element; /* u32: the run's first element in strand 0, counted from the first of the tile */
-    ptx_val part;    /* u32: number of this thread among those that share the run; empty if share is 1 */
+    ptx_val element;   /* u32: the run's first element in strand 0, counted from the first of the tile */
+    ptx_val part;      /* u32: number of this thread among those that share the run; empty if share is 1 */
+    block_turns turns; /* for block_tile_end_for */
 } block_step;
 block_step block_tile_runs(ptx_builder *b, const block_tile *t, unsigned kind, unsigned bytes,
                            unsigned share);

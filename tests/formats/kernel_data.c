@@ -242,6 +242,13 @@ static float half(const format_facts *format, bool is_f32, uint32_t seed, uint32
     return (seed & 1 && random & 0x80 ? -largest : largest) * part;
 }
 
+static float step(uint32_t seed, uint32_t random)
+{
+    static const int levels[] = {1, 2, 4, 5, 9, 17, 33, 65};
+    const int most = levels[seed % 8], value = (int)(random >> 4) % (2 * most + (most == 1)) - most;
+    return (float)(seed & 8 ? -value : value);
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -291,6 +298,19 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return encode(l, peak(seed, random, bell(state)));
     case DATA_SPREAD:
         return encode(l, spread(format, random));
+    case DATA_STEPS:
+        return encode(l, step(seed, random));
+    case DATA_BEYOND:
+        return (seed & 1) << (l.bits - 1) |
+               (random % 8 ? (largest_exponent - random % 7) << l.fraction_bits | fraction
+                           : (largest_exponent + 1) << l.fraction_bits);
+    case DATA_HOLES:
+        return random % 6 ? encode(l, 0x1p-6f * (float)(random >> 8 & 15))
+                          : sign | (largest_exponent + 1) << l.fraction_bits | fraction | 1;
+    case DATA_FAR: /* f16 has its largest number, and the next */
+        return l.fraction_bits == 10
+                   ? (seed & 1) << 15 | (0x7BFF - (fraction & 1))
+                   : encode(l, (seed & 1 ? -70000.0f : 70000.0f) * (1 + (float)(random >> 8 & 3)));
     case DATA_LARGE:
         return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
     case DATA_CLAMP:

@@ -30,7 +30,11 @@ typedef enum {
     DATA_WIDE, /* so large that the width of a range overflows, and no infinities: its ends are any numbers */
     DATA_SPREAD, /* as large as the format's largest number, and down to 2^-24 of it: codes of every exponent */
     DATA_SMALL, /* normal; a quant_case multiplies f32 scales by 2^-80: too small for decoders that rely on their size */
-    DATA_LARGE /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_STEPS, /* integers from -L to L - 1, or of the other sign: L, which the seed chooses, is around the largest codes */
+    DATA_BEYOND, /* up to 2^7 below the largest number, and infinities; all negative if the seed is odd */
+    DATA_HOLES,  /* up to 1/4, and NaN: anything else in their place is larger */
+    DATA_FAR,    /* all beyond the largest f16, and close together; all negative if the seed is odd */
+    DATA_LARGE   /* normal times 2^60, in f16 2^12: products with small weights are moderate */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */
