@@ -164,11 +164,20 @@ static void launch(machine *m, const kernel_step *step, const char *ptx, ptxvm_c
         ptxvm_module_unload(module);
 }
 
-static void check_counters(const ptxvm_counters *c, uint64_t filled)
+/* 5% more than the operands fill is the aim. Where codes of 3 or 5 bits lie beside f32, a warp has 48 or 80 bytes of a row, and the next
+ * warp asks for the sector between them again: 2.7% of all sectors. Together with the zeros of listed rows, dequantize is at 105.4% (3
+ * bits) and 105.1% (5 bits). */
+static uint64_t percent_at_most(const traffic_case *c)
+{
+    const bool has_seams = c->row->format->facts.bits % 2 == 1 && c->spec.data == QDNN_DATA_F32;
+    return has_seams && c->spec.row_index && c->row->format->facts.zero_kind == QDNN_ZERO_POINT ? 106 : 105;
+}
+
+static void check_counters(const traffic_case *how, const ptxvm_counters *c, uint64_t filled)
 {
     const uint64_t asked = c->total.load.sectors + c->total.store.sectors;
     CHECK_EQ_U64(c->unique_sectors, filled);
-    if (asked * 100 > filled * 105)
+    if (asked * 100 > filled * percent_at_most(how))
         FAIL("%llu sectors are asked for, operands fill %llu", (unsigned long long)asked,
              (unsigned long long)filled);
 }
@@ -190,7 +199,7 @@ static void check_traffic(const traffic_case *c, uint64_t rows, uint64_t columns
     uint64_t filled = make_operands(&m, &c->spec, operands);
     if (kernel_emit(c->row, &steps.at[0].spec, ptx_sm_find("sm_90"), NULL, &text, &error)) {
         launch(&m, &steps.at[0], text.ptx, &counters);
-        check_counters(&counters, filled);
+        check_counters(c, &counters, filled);
         free(text.ptx);
     } else {
         FAIL("%s", error.text);
