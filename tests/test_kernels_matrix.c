@@ -4,6 +4,7 @@
  * Always: the sectors of a launch are those of its operands, each of them and no other, so memory is read and written once.
  * Requests ask for at most 5% more than the operands fill. */
 #include "formats/sample.h"
+#include "kernels/formats/format.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"
 #include "test.h"
