@@ -180,6 +180,20 @@ static void add_callers(trial_list *list)
                                     .callers_first = i});
 }
 
+/* Bounds between codes times a number that is not a power of two: quotients by the scale come out a last bit beside the bounds, and roundings
+ * decide. Pointers out of line by 2 and 4 elements. */
+static void add_beside(trial_list *list)
+{
+    static const uint32_t seeds[] = {122, 123, 126, 127};
+    for (int i = 0; i < LENGTH(seeds); i++)
+        append(list, (parity_trial){.n = list->tile + (i % 2 ? 0 : 11),
+                                    .kind = DATA_HALVES,
+                                    .seed = seeds[i],
+                                    .data_shift = i == 1   ? 2
+                                                  : i == 3 ? 4
+                                                           : 0});
+}
+
 /* The extremes of a group everywhere in it; the next group's are close by where they come first. Where there are many groups, few turns show all places. */
 static void add_one_hot(trial_list *list)
 {
@@ -250,6 +264,8 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
         add_one_hot(&list);
     } else
         add_callers(&list);
+    if (kernel_operation_of(row) == KERNEL_QUANTIZE)
+        add_beside(&list);
     if (far)
         append(&list, (parity_trial){.n = (int64_t)geometry.elements_per_block - 1,
                                      .kind = DATA_TIES,

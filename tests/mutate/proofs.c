@@ -201,6 +201,11 @@ static const struct {
     {"the product is exact", multiplies_exactly, false},
     {"the difference is integral", difference_is_integral, false},
     {"a clamp is behind it", is_clamped_behind, false},
+    {"the result is exact", result_is_exact, false},
+    {"the narrower type has it", narrower_type_has_it, false},
+    {"no quotient is between", no_quotient_is_between, false},
+    {"the quotient is never beside a tie", quotient_is_never_beside_a_tie, false},
+    {"the quotient is never beside a bound", quotient_is_never_beside_a_bound, false},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)

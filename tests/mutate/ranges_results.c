@@ -306,6 +306,26 @@ static range converted(const step *s, const shape *o, int width)
     return to < width ? extended(&r, kind == 's', width) : r;
 }
 
+/* The only step that writes a register; null where several do, or one with a guard. */
+static const step *only_writer(const program *p, int reg)
+{
+    for (int k = 0; reg != NO_REGISTER && p->definitions[reg] == 1 && k < p->n_steps; k++)
+        for (int j = 0; j < p->steps[k].n_writes; j++)
+            if (p->steps[k].writes[j] == reg)
+                return &p->steps[k];
+    return NULL;
+}
+
+/* `min.f32 d, a, C` of an a from `abs.f32`: from +0 to C, which also stands for NaN. */
+static range of_magnitude(const ranges *r, const step *s, int width)
+{
+    const step *writer = step_is(s, "min.f32") ? only_writer(r->p, s->reg[1]) : NULL;
+    uint64_t most;
+    return writer && step_is(writer, "abs.f32") && text_constant(s->i.operand[2], &most) && most <= 0x7F800000
+               ? range_between(0, most, width)
+               : range_anything(width);
+}
+
 range ranges_result(const ranges *r, const step *s)
 {
     const int width = s->n_writes == 1 ? r->p->width[s->writes[0]] : 64;
@@ -332,7 +352,7 @@ range ranges_result(const ranges *r, const step *s)
         return joined_predicate(r, s, of_set(s, &a, &b));
     }
     if (o.width == 0 || o.width > 64)
-        return range_anything(width);
+        return of_magnitude(r, s, width);
     o.a = ranges_operand(r, s, 1, o.width);
     o.b = ranges_operand(r, s, 2, o.width);
     o.c = ranges_operand(r, s, 3, width);

@@ -210,22 +210,25 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
 
 /* The first 24: every kind of data in turn. The others: extremes at every place, and what the first have not. */
 static const int64_t others[][2] = {
-    {32, 128},  {40, 64},  {33, 160},  {130, 8},   {70, 36},   {8, 288},   {31, 520},  {1, 352},
-    {5, 37},    {67, 24},  {16, 264},  {257, 24},  {36, 96},   {136, 32},  {3, 1056},  {64, 256},
-    {9, 1032},  {129, 40}, {2, 4104},  {128, 128}, {17, 136},  {300, 512}, {12, 8},    {65, 72},
-    {300, 512}, {64, 256}, {33, 160},  {520, 264}, {40, 64},   {257, 96},  {9, 1032},  {130, 264},
-    {70, 36},   {36, 520}, {128, 128}, {31, 2056}, {300, 264}, {32, 128},  {66, 260},  {129, 40},
-    {40, 64},   {33, 160}, {8, 288},   {64, 32},   {300, 512}, {300, 520}, {128, 128}, {3, 1056},
-    {40, 64},   {33, 96},  {12, 288},  {64, 32},   {32, 512},  {17, 136},  {128, 64},  {3, 1056}};
+    {32, 128},  {40, 64},   {33, 160}, {130, 8},   {70, 36},   {8, 288},  {31, 520},  {1, 352},   {5, 37},
+    {67, 24},   {16, 264},  {257, 24}, {36, 96},   {136, 32},  {3, 1056}, {64, 256},  {9, 1032},  {129, 40},
+    {2, 4104},  {128, 128}, {17, 136}, {300, 512}, {12, 8},    {65, 72},  {300, 512}, {64, 256},  {33, 160},
+    {520, 264}, {40, 64},   {257, 96}, {9, 1032},  {130, 264}, {70, 36},  {36, 520},  {128, 128}, {31, 2056},
+    {300, 264}, {32, 128},  {66, 260}, {129, 40},  {40, 64},   {33, 160}, {8, 288},   {64, 32},   {300, 512},
+    {300, 520}, {128, 128}, {3, 1056}, {40, 64},   {33, 96},   {12, 288}, {64, 32},   {32, 512},  {17, 136},
+    {128, 64},  {3, 1056},  {33, 33},  {40, 65},   {20, 129},  {64, 130}, {33, 132},  {34, 260},  {41, 9},
+    {128, 144}, {49, 272},  {24, 520}, {130, 136}, {16, 2064}};
 
 static const data_kind first_kinds[] = {DATA_NORMAL,    DATA_TIES,  DATA_SPECIAL, DATA_HUGE, DATA_NORMAL,
                                         DATA_SUBNORMAL, DATA_ZEROS, DATA_CLAMP,   DATA_LEAST};
 static const data_kind second_kinds[] = {
-    DATA_PEAKS,   DATA_PEAKS,  DATA_PEAKS,  DATA_PEAKS,     DATA_PEAKS,      DATA_HALVES,  DATA_PEAKS,
-    DATA_PEAKS,   DATA_HALVES, DATA_PEAKS,  DATA_PEAKS,     DATA_PEAKS,      DATA_SPREAD,  DATA_HALVES,
-    DATA_PEAKS,   DATA_SPREAD, DATA_HALVES, DATA_SPECIAL,   DATA_WIDE,       DATA_FEW_F16, DATA_PEAKS,
-    DATA_PEAKS,   DATA_TIES,   DATA_HALVES, DATA_INFINITE,  DATA_SCALE_TIES, DATA_SPECIAL, DATA_MINUTE,
-    DATA_SPECIAL, DATA_WIDE,   DATA_SPREAD, DATA_SCALE_TIES};
+    DATA_PEAKS,   DATA_PEAKS,  DATA_PEAKS,  DATA_PEAKS,      DATA_PEAKS,      DATA_HALVES,  DATA_PEAKS,
+    DATA_PEAKS,   DATA_HALVES, DATA_PEAKS,  DATA_PEAKS,      DATA_PEAKS,      DATA_SPREAD,  DATA_HALVES,
+    DATA_PEAKS,   DATA_SPREAD, DATA_HALVES, DATA_SPECIAL,    DATA_WIDE,       DATA_FEW_F16, DATA_PEAKS,
+    DATA_PEAKS,   DATA_TIES,   DATA_HALVES, DATA_INFINITE,   DATA_SCALE_TIES, DATA_SPECIAL, DATA_MINUTE,
+    DATA_SPECIAL, DATA_WIDE,   DATA_SPREAD, DATA_SCALE_TIES, DATA_NORMAL,     DATA_CLAMP,   DATA_SPECIAL,
+    DATA_HALVES,  DATA_CLAMP,  DATA_SPREAD, DATA_TIES,       DATA_CLAMP,      DATA_SPREAD,  DATA_PEAKS,
+    DATA_HALVES,  DATA_CLAMP};
 
 bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
 {
@@ -238,10 +241,11 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
     c->dims[1] = others[i][1];
     c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent % 2 : c->extent;
     c->kind = i < FIRST ? first_kinds[i % LENGTH(first_kinds)] : second_kinds[i - FIRST];
-    c->callers = has_callers(c->row) && i % 5 == 4;
+    c->callers = has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP);
     c->seed = (uint32_t)i + 1;
-    other->buffers = i % 2 ? BUFFER_BANDS : BUFFER_EXACT;
+    other->buffers = (i + i / 4) % 2 ? BUFFER_BANDS : BUFFER_EXACT;
+    /* 1, 2, 4 and 8 elements: each bit of an address that a kernel asks for is the only one once */
     for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
-        other->shift[k] = i % 4 == 3 && (i / 4 + k) % 3 == 0;
+        other->shift[k] = i % 4 == 3 && (i / 4 + k) % 3 == 0 ? (size_t)1 << i / 12 % 4 : 0;
     return is_served(c);
 }
