@@ -267,3 +267,11 @@ int bits_trailing_zeros(uint64_t x)
         n++;
     return n;
 }
+
+int bits_length(uint64_t x)
+{
+    int n = 0;
+    for (; x; x >>= 1)
+        n++;
+    return n;
+}

@@ -50,5 +50,7 @@ int step_type(const step *s, bool *has_sign);
 /* The lowest bits. */
 uint64_t bits_mask(int width);
 int bits_trailing_zeros(uint64_t x);
+/* Up to the highest bit that is 1. */
+int bits_length(uint64_t x);
 
 #endif
