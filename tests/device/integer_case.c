@@ -1,6 +1,8 @@
 /* Integer products for tests. */
 #include "device/integer_case.h"
 
+#include "device/integer_expose.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +207,8 @@ static void fill_scales(const integer_case *c, integer_buffers *b, const float *
     const qdnnDataType_t type = grouped ? ref_scale_data_type(c->scale_type) : QDNN_DATA_F32;
     void *w = integer_buffer(b, QDNN_OPERAND_SCALE, (size_t)(c->n * groups) * ref_scalar_size(type), false);
     integer_fill_numbers(type, c->strange, c->seed + 3, middle_of(c, 0.02f), c->n * groups, w);
+    if (c->exposes == EXPOSE_ERRORS)
+        integer_expose_scales(type, c->n, groups, w);
     if (!c->quantizes)
         memcpy(integer_buffer(b, QDNN_OPERAND_X_SCALE, (size_t)c->m * 4, false), x_scale, (size_t)c->m * 4);
 }
@@ -244,6 +248,7 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
                                        .group_size = grouped ? c->group_size : 0,
                                        .type = c->scale_type,
                                        .w_first = c->w_first};
+    integer_expose_rest(c, &s, &scales, &law, codes, b, &arrays);
     ref_integer_product(&s, &scales, &law, codes, b->host[QDNN_OPERAND_CODES], &arrays);
 }
 
@@ -255,11 +260,15 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
     if (c->bias) {
         int32_t *bias = integer_buffer(b, QDNN_OPERAND_BIAS, (size_t)c->n * 4, false);
         integer_fill_bias(c->fill, c->strange, c->seed + 8, c->n, bias);
+        for (int64_t i = 0; i < c->n && c->exposes; i++)
+            bias[i] = EXPOSE_BIAS;
     }
     if (c->multipliers) {
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
         integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
                                  b->host[QDNN_OPERAND_MULTIPLIER]);
+        for (int64_t i = 0; i < c->n && c->exposes; i++)
+            ((float *)b->host[QDNN_OPERAND_MULTIPLIER])[i] = c->multiplier;
     }
     void *y =
         integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * (c->y == QDNN_DATA_I32 ? 4 : 1), true);
@@ -294,6 +303,7 @@ static void make_data(const integer_case *c, integer_buffers *b)
         quantize_rows(c, given, codes, x_scale);
     } else {
         integer_fill(c->fill, x, c->seed, c->m, c->k, given);
+        integer_expose_codes(c, given, weights, x_scale);
         memcpy(codes, given, x_bytes);
     }
     if (is_codes(c->y)) {

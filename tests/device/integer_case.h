@@ -12,6 +12,12 @@
  * rounded away or clamped. */
 typedef enum { CODES_ANY, CODES_LEAST, CODES_MOST, CODES_ENDS, CODES_ZERO, CODES_SMALL } codes_fill;
 
+/* Data in which a last bit that is lost on the way shows in y, however few bits that has.
+ * CODE: every row and column is the same, and the multiplier is such that the last bit decides between two codes.
+ * REST: bias and residual take away as much of the result as they can.
+ * ERRORS: each group has its opposite, and the sum is nothing but the errors of rounding. */
+typedef enum { EXPOSE_NOTHING, EXPOSE_CODE, EXPOSE_REST, EXPOSE_ERRORS } integer_exposes;
+
 typedef struct integer_case {
     const char *name;
     int x, w, y; /* qdnnDataType_t */
@@ -34,6 +40,7 @@ typedef struct integer_case {
     /* scales, multipliers, bias, alpha and residual include zeros, infinities, NaN, the smallest and the
      * largest numbers */
     bool strange;
+    integer_exposes exposes;
     uint32_t seed;
     /* offset in bytes of x and w from an aligned address, as far as their types allow */
     size_t shift;

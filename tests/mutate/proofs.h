@@ -26,7 +26,7 @@ bool nan_is_any(const char *ptx, const mutant *m, const instruction *i);
 bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_integral(const char *ptx, const mutant *m, const instruction *i);
 bool result_is_exact(const char *ptx, const mutant *m, const instruction *i);
-bool narrower_type_has_it(const char *ptx, const mutant *m, const instruction *i);
+bool difference_is_a_fraction(const char *ptx, const mutant *m, const instruction *i);
 bool no_quotient_is_between(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_is_never_beside_a_bound(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_is_never_beside_a_tie(const char *ptx, const mutant *m, const instruction *i);

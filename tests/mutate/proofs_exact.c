@@ -1,37 +1,34 @@
-/* Products, sums and conversions that have nothing to round. */
+/* Roundings that have nothing to round. */
 #include "mutate/numbers.h"
 #include "mutate/proofs.h"
 
 #include <string.h>
 
-/* Products, sums and differences that f32 has. A difference of two equal numbers is +0, to nearest and toward zero. */
+/* Sums, products, quotients and conversions that are exact. */
 bool result_is_exact(const char *ptx, const mutant *m, const instruction *i)
 {
-    numbers exact;
-    if (m->kind != MUTANT_ROUNDING || strcmp(m->with, "rz") != 0 || i->n < 3)
-        return false;
-    const numbers a = numbers_of(ptx, i->operand[1]), b = numbers_of(ptx, i->operand[2]);
-    if (text_is_opcode(i, "mul.rn.f32"))
-        return numbers_product(&a, &b, &exact);
-    if (text_is_opcode(i, "add.rn.f32") || text_is_opcode(i, "sub.rn.f32"))
-        return numbers_sum(&a, &b, &exact);
-    if (!text_is_opcode(i, "fma.rn.f32") || !numbers_product(&a, &b, &exact))
-        return false;
-    const numbers c = numbers_of(ptx, i->operand[3]), product = exact;
-    return numbers_sum(&product, &c, &exact);
+    const program *p = m->kind == MUTANT_ROUNDING ? program_of(ptx) : NULL;
+    const int step = p ? program_step_at(p, m->at) : NO_STEP;
+    (void)i;
+    return step != NO_STEP && numbers_is_exact(p, step);
 }
 
-/* Conversions to a type that has all the numbers. */
-bool narrower_type_has_it(const char *ptx, const mutant *m, const instruction *i)
+/* Whether a register is another one, rounded to nearest or toward zero. */
+static bool is_rounded(const char *ptx, const char *reg, const char *of)
 {
-    static const struct {
-        const char *opcode;
-        int bits, unit, most;
-    } types[] = {{"cvt.rn.f16.f32", 11, -24, 16}, {"cvt.rn.bf16.f32", 8, -133, 128}};
-    for (size_t k = 0; k < sizeof types / sizeof types[0] && m->kind == MUTANT_ROUNDING; k++)
-        if (text_is_opcode(i, types[k].opcode)) {
-            const numbers n = numbers_of(ptx, i->operand[1]);
-            return numbers_bits(&n) <= types[k].bits && n.unit >= types[k].unit && n.most <= types[k].most;
-        }
-    return false;
+    instruction def;
+    return text_definition(ptx, reg, &def) &&
+           (text_is_opcode(&def, "cvt.rni.f32.f32") || text_is_opcode(&def, "cvt.rzi.f32.f32")) &&
+           strcmp(def.operand[1], of) == 0;
+}
+
+/* The difference between a number and the integral one next to it; of magnitudes: where that one is 0, it is the number itself. Otherwise the
+ * number is 1/2 at least, and both are multiples of its last digit. From 1 on, that is 2^-23 at least, and the difference is at most 1;
+ * below 1, it is 2^-24, and the difference at most 1/2. */
+bool difference_is_a_fraction(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction def;
+    return m->kind == MUTANT_ROUNDING && text_is_opcode(i, "sub.rn.f32") && strcmp(m->with, "rz") == 0 &&
+           ((is_rounded(ptx, i->operand[2], i->operand[1]) && text_definition(ptx, i->operand[1], &def)) ||
+            (is_rounded(ptx, i->operand[1], i->operand[2]) && text_definition(ptx, i->operand[2], &def)));
 }

@@ -1,12 +1,18 @@
 /* Quotients of numbers with few significant bits: they never come near a bound, or half way between two integers. */
 #include "mutate/numbers.h"
-#include "mutate/program.h"
 #include "mutate/proofs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { DIVISOR_BITS = 12 };
+
+/* Any, where the text is not understood. */
+static numbers number_of(const char *ptx, const char *operand)
+{
+    const program *p = program_of(ptx);
+    return p ? numbers_of(p, operand) : (numbers){.bits = F32_BITS};
+}
 
 /* Whether a number of them, times any power of two, lies between two integers of more than 24 bits. */
 static bool has_between(const numbers *n, uint64_t least, uint64_t most)
@@ -61,7 +67,7 @@ static bool may_be(const char *ptx, const char *operand, uint32_t least, uint32_
                may_be(ptx, def.operand[2], least, most, depth - 1);
     if (!text_is_opcode(&def, "div.rn.f32"))
         return true;
-    const numbers a = numbers_of(ptx, def.operand[1]), b = numbers_of(ptx, def.operand[2]);
+    const numbers a = number_of(ptx, def.operand[1]), b = number_of(ptx, def.operand[2]);
     return may_divide_to(&a, &b, (least & 0x7FFFFF) | 0x800000, (most & 0x7FFFFF) | 0x800000);
 }
 
@@ -226,7 +232,7 @@ bool quotient_is_never_beside_a_tie(const char *ptx, const mutant *m, const inst
         !only_reader(ptx, i->operand[0], &rounded) || !text_is_opcode(&rounded, "cvt.rni.s32.f32") ||
         !is_clamped(ptx, rounded.operand[0], CODES))
         return false;
-    const numbers a = numbers_of(ptx, i->operand[1]), b = numbers_of(ptx, i->operand[2]);
+    const numbers a = number_of(ptx, i->operand[1]), b = number_of(ptx, i->operand[2]);
     if (b.n_others || b.bits > DIVISOR_BITS)
         return false;
     const numbers moderate = without_huge(a);
@@ -292,7 +298,7 @@ bool quotient_is_never_beside_a_bound(const char *ptx, const mutant *m, const in
 {
     if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "div.rn.f32") || strcmp(m->with, "rz") != 0)
         return false;
-    const numbers a = numbers_of(ptx, i->operand[1]), b = numbers_of(ptx, i->operand[2]);
+    const numbers a = number_of(ptx, i->operand[1]), b = number_of(ptx, i->operand[2]);
     return b.n_others == 0 && b.bits <= DIVISOR_BITS &&
            is_only_compared(ptx, i->operand[0], &a, &b, PROOF_DEPTH);
 }

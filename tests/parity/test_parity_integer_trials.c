@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "device/integer_case.h"
+#include "device/integer_expose.h"
 #include "formats/sample.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -72,7 +73,8 @@ enum {
     LONG_ROWS = 4, /* of which so many are executed with long rows */
     LENGTHS = 15,
     SHIFTS = 4,
-    ALL_TRIALS = TRIALS + LENGTHS + SHIFTS
+    FINE = 6, /* in which a last bit shows */
+    ALL_TRIALS = TRIALS + LENGTHS + SHIFTS + FINE
 };
 
 static trial trial_at(int i)
@@ -93,6 +95,52 @@ static int zero_of(int has, int type, codes_fill fill, int turn)
     return !has ? 0 : type == U8 ? of_u8[turn % 3] : of_i8[turn % 3];
 }
 
+/* ---- Last bits ---- */
+
+static int most_of(int type)
+{
+    return type == I4 ? 7 : type == I8 ? 127 : 255;
+}
+
+/* Every product is the same: a length of rows with a multiplier that tells two sums, or two products, apart. */
+static void fit_multiplier(integer_case *c, int64_t least, float (*multiplier)(int64_t))
+{
+    enum { TRIED = 32 };
+    c->fill = CODES_MOST;
+    c->x_zero = 2 * (c->x_zero != 0); /* the sum is odd for half of the lengths */
+    c->w_zero = 2 * (c->w_zero != 0);
+    c->y_zero = 0;
+    c->multiplier = 0;
+    for (c->k = least; c->multiplier == 0 && c->k < least + TRIED; c->k++)
+        c->multiplier = multiplier((most_of(c->x) - c->x_zero) * (most_of(c->w) - c->w_zero) * c->k +
+                                   (c->bias ? EXPOSE_BIAS : 0));
+    c->k--;
+    CHECK(c->multiplier > 0);
+}
+
+/* Sums beyond 2^24 are rounded: so many products of the largest codes. */
+enum { BEYOND = 1603, LONG_ENOUGH = 4700 };
+
+/* False where the case has nothing of the kind. */
+static bool make_fine(integer_case *c, int turn)
+{
+    if (c->y == I8 || c->y == U8) {
+        c->exposes = EXPOSE_CODE;
+        if (turn < 4)
+            fit_multiplier(c, turn % 2 ? BEYOND : 37 + 16 * turn,
+                           turn % 2 ? integer_expose_sum : integer_expose_product);
+        return turn < 4;
+    }
+    if (c->y == I32)
+        return false;
+    c->exposes = turn >= 4 ? EXPOSE_ERRORS : EXPOSE_REST;
+    c->fill = turn == 3 ? CODES_MOST : CODES_ANY;
+    c->k = turn == 3 ? BEYOND : 48 * turn + 16;
+    if (turn >= 4 && c->group_size) /* the second time, strips for all threads of a column */
+        c->k = turn == 4 ? 40 * c->group_size : (LONG_ENOUGH / c->group_size + 1) / 2 * 2 * c->group_size;
+    return turn < 4 || c->group_size;
+}
+
 static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
 {
     const trial t = trial_at(i);
@@ -102,7 +150,6 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     c.m = sizes[size].m[i % 4];
     c.n = sizes[size].n[(i + i / 4) % 4];
     c.k = t.k;
-    c.rows = t.k > LONG && size >= TILES ? LONG_ROWS : 0;
     c.fill = t.fill;
     c.multiplier = c.fill == CODES_SMALL ? 0.75f : c.multiplier;
     c.x_zero = zero_of(c.x_zero, c.x, c.fill, i);
@@ -113,6 +160,9 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     if (i >= TRIALS + LENGTHS)
         c.shifted = (i - TRIALS - LENGTHS) / 2 ? SHIFT_X : SHIFT_W;
     c.seed = (uint32_t)(1000 * kind + 100 * size + i + 1);
+    if (i >= ALL_TRIALS - FINE && !make_fine(&c, i - (ALL_TRIALS - FINE)))
+        return true;
+    c.rows = c.k > LONG && size >= TILES ? LONG_ROWS : 0;
     return (c.quantizes && c.k == 0) || integer_case_run(handle, &c);
 }
 
