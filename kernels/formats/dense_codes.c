@@ -82,10 +82,28 @@ stage stage_begin(ptx_builder *b, const coding *c, unsigned tile, unsigned threa
     return stage_of_bytes(b, "codes_stage", tile / 8 * width_of(c), threads);
 }
 
-/* Loop over the 16-byte vectors that the threads copy between global and shared memory. */
+/* Whether a thread copies more than one of the 16-byte vectors between global and shared memory. */
+static bool has_many_vectors(const stage *s)
+{
+    return s->bytes > s->threads * LOAD_BYTES;
+}
+
+/* Begins what the threads do with each vector: a loop, or a condition. */
 static ptx_val each_vector(ptx_builder *b, const stage *s)
 {
-    return ptx_for(b, ptx_mul(b, ptx_tid_x(b), LOAD_BYTES), ptx_u32(b, s->bytes), s->threads * LOAD_BYTES);
+    ptx_val at = ptx_mul(b, ptx_tid_x(b), LOAD_BYTES);
+    if (has_many_vectors(s))
+        return ptx_for(b, at, ptx_u32(b, s->bytes), s->threads * LOAD_BYTES);
+    ptx_if(b, ptx_setp(b, PTX_LT, at, ptx_u32(b, s->bytes)));
+    return at;
+}
+
+static void end_vectors(ptx_builder *b, const stage *s)
+{
+    if (has_many_vectors(s))
+        ptx_end_for(b);
+    else
+        ptx_end_if(b);
 }
 
 void stage_load(ptx_builder *b, const stage *s, ptx_val first)
@@ -97,7 +115,7 @@ void stage_load(ptx_builder *b, const stage *s, ptx_val first)
     ptx_val at = each_vector(b, s);
     ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, first, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
     ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, ptx_add(b, s->shared, at), 0, words, 4);
-    ptx_end_for(b);
+    end_vectors(b, s);
     ptx_syncthreads(b);
 }
 
@@ -113,35 +131,40 @@ void stage_quads(ptx_builder *b, const coding *c, const stage *s, ptx_val elemen
 }
 
 /* Eight codes take as many bytes as a code has bits. If a chunk has only four, two neighbouring lanes combine
- * theirs, and the even one stores them. */
-static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val is_even,
+ * theirs, and the even one stores them. `stores` may be nothing: always. */
+static void put_bytes(ptx_builder *b, const coding *c, ptx_space space, ptx_val at, ptx_val stores,
                       unsigned elements, const ptx_val *quads)
 {
     const unsigned width = width_of(c), quad_bits = QUAD * width;
     ptx_val low = quads[0], high = elements > QUAD ? quads[1] : ptx_shfl_down(b, quads[0], 1);
     ptx_val first = ptx_or(b, low, ptx_shl(b, high, quad_bits)); /* bytes 0 to 3 of the eight codes */
     ptx_val rest = ptx_shr(b, high, 32 - quad_bits);             /* and the remaining bytes */
-    ptx_if(b, is_even);
+    if (stores.kind != PTX_NOTHING)
+        ptx_if(b, stores);
     for (unsigned i = 0; i < width; i++) {
         ptx_val word = i < 4 ? first : rest;
         ptx_st_as(b, space, PTX_CACHE_DEFAULT, PTX_U8, at, (int)i,
                   i % 4 ? ptx_shr(b, word, 8 * (i % 4)) : word);
     }
-    ptx_end_if(b);
+    if (stores.kind != PTX_NOTHING)
+        ptx_end_if(b);
 }
 
 void stage_put(ptx_builder *b, const coding *c, const stage *s, ptx_val element, unsigned elements,
                const ptx_val *quads)
 {
-    stage_put_if(b, c, s, element, ptx_setp(b, PTX_EQ, element, element), elements, quads);
+    stage_put_if(b, c, s, element, (ptx_val){0}, elements, quads);
 }
 
 void stage_put_if(ptx_builder *b, const coding *c, const stage *s, ptx_val element, ptx_val exists,
                   unsigned elements, const ptx_val *quads)
 {
     ptx_val at = ptx_add(b, s->shared, ptx_shr(b, ptx_mul(b, element, width_of(c)), 3));
-    if (elements == QUAD)
-        exists = ptx_setp_and(b, PTX_EQ, ptx_and(b, element, QUAD), 0, exists);
+    if (elements == QUAD) {
+        ptx_val place = ptx_and(b, element, QUAD);
+        exists = exists.kind == PTX_NOTHING ? ptx_setp(b, PTX_EQ, place, 0)
+                                            : ptx_setp_and(b, PTX_EQ, place, 0, exists);
+    }
     put_bytes(b, c, PTX_SHARED, at, exists, elements, quads);
 }
 
@@ -204,12 +227,12 @@ void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first,
         if (may_be_beyond(i, is_whole))
             ptx_end_if(b);
     }
-    ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3);
+    ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3), address = ptx_add(b, q->codes, byte);
     for (unsigned i = 0; i < bytes; i++) {
         ptx_val part = i ? ptx_shr(b, word, 8 * i) : word;
         if (may_be_beyond(i, is_whole))
             ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
-        ptx_st_global_u8(b, ptx_add(b, q->codes, byte), (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
+        ptx_st_global_u8(b, address, (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
         if (may_be_beyond(i, is_whole))
             ptx_end_if(b);
     }
@@ -223,7 +246,7 @@ void stage_store(ptx_builder *b, const stage *s, ptx_val first)
     ptx_val at = each_vector(b, s);
     ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, ptx_add(b, s->shared, at), 0, words, 4);
     ptx_st_vec(b, PTX_GLOBAL, PTX_CACHE_DEFAULT, ptx_add(b, first, ptx_cvt(b, PTX_U64, at)), 0, words, 4);
-    ptx_end_for(b);
+    end_vectors(b, s);
 }
 
 /* ---- One code ---- */

@@ -141,7 +141,35 @@ static bool least_has_least_code(const coding *c, const group_values *group)
            spec->range == QDNN_RANGE_WITH_ZERO;
 }
 
-/* Infinities become the largest finite number; NaN stays if there is a code for it, or if it is replaced later, and otherwise becomes
+/* Whether the minimum is the group's own, which is finite, and stands for the code 0. Less that and divided by a positive scale, minus infinity has
+ * that code, as the least finite number has, which is not above the minimum. */
+static bool is_own_minimum(const coding *c, const group_values *group)
+{
+    return c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && group->is_own &&
+           c->spec->code == QDNN_CODE_UNSIGNED;
+}
+
+/* Whether with such a minimum the largest f32 has the largest code, as infinity has: the range begins at 0 or below, so that its width is at least
+ * that number; the quotient by the width's scale is off by less than half a code, unless the minimum is limited to a narrower range. */
+static bool largest_has_largest_code(const coding *c, const group_values *group)
+{
+    const kernel_spec *spec = c->spec;
+    return is_own_minimum(c, group) && scale_is_close(c, group) &&
+           (spec->scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
+           spec->range == QDNN_RANGE_WITH_ZERO &&
+           (spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_BF16);
+}
+
+/* x without the infinities that have other codes than the largest finite numbers. */
+static ptx_val limited_to_finite(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
+{
+    if (largest_has_largest_code(c, group))
+        return x;
+    return is_own_minimum(c, group) ? ptx_min(b, x, ptx_f32(b, element_largest(QDNN_DATA_F32)))
+                                    : limited(b, x);
+}
+
+/* Infinities become the largest finite number, where the codes would differ; NaN stays if there is a code for it, or if it is replaced later, and otherwise becomes
  * 0. */
 static ptx_val finite(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
 {
@@ -150,7 +178,7 @@ static ptx_val finite(ptx_builder *b, const coding *c, const group_values *group
     if (replaces_nan_last(c))
         return limited(b, x);
     ptx_val of_nan = c->format->codec->has_nan ? x : ptx_f32(b, 0);
-    return ptx_selp(b, of_nan, limited(b, x), ptx_setp(b, PTX_NAN, x, x));
+    return ptx_selp(b, of_nan, limited_to_finite(b, c, group, x), ptx_setp(b, PTX_NAN, x, x));
 }
 
 /* Whether infinities and NaN need not be replaced before the division.

@@ -136,12 +136,16 @@ static void load_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists,
 static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, const range *r,
                        const ptx_val *x)
 {
-    const unsigned chunk = chunk_elements(k->q.coding.spec->data);
+    const kernel_spec *spec = k->q.coding.spec;
+    const unsigned chunk = chunk_elements(spec->data);
+    const bool is_tight = format_has_zero(k->q.coding.format) && spec->range == QDNN_RANGE_TIGHT;
     for (unsigned i = 0; i < k->plan.chunks; i++) {
-        ptx_if(b, chunk_exists(b, k, i, exists));
+        if (is_tight)
+            ptx_if(b, chunk_exists(b, k, i, exists));
         for (unsigned e = 0; e < chunk; e++)
             range_add(b, r, x[i * chunk + e]);
-        ptx_end_if(b);
+        if (is_tight)
+            ptx_end_if(b);
     }
 }
 
