@@ -18,6 +18,20 @@ static bool only_writes(const instruction *i, const char *reg)
     return true;
 }
 
+/* The only instruction that reads the register; false where several do, or a guarded one. */
+static bool only_use(const char *ptx, const char *reg, instruction *use)
+{
+    int uses = 0;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        instruction i;
+        if (!text_names(line, reg) || (text_parse(line, &i) && only_writes(&i, reg)))
+            continue;
+        if (uses++ || !text_parse(line, use))
+            return false;
+    }
+    return uses == 1;
+}
+
 /* The bytes of an element of the array that a parameter points to: what the loads and stores of single ones at addresses
  * made from it move; 0 where there are none. `mad address, index, bytes, pointer` has them. */
 static uint64_t element_of(const char *ptx, const char *pointer)
@@ -41,7 +55,8 @@ static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask,
         !text_definition(ptx, i->operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
         !text_definition(ptx, low.operand[1], &pointer) || !text_is_opcode(&pointer, "ld.param.u64"))
         return false;
-    *element = strcmp(pointer.operand[1], "[codes]") == 0 ? 1 : element_of(ptx, low.operand[1]);
+    const bool is_packed = strcmp(pointer.operand[1], "[codes]") == 0 && !strstr(ptx, "_plain_");
+    *element = is_packed ? 1 : element_of(ptx, low.operand[1]);
     return *element > 0;
 }
 
@@ -69,6 +84,33 @@ static bool asks_for_alignment(const char *ptx, const char *predicate, int depth
     return is_alignment(ptx, &def, &element);
 }
 
+/* Whether a predicate is only joined to others, by `and` or `or`, to one that asks for an alignment too: where it holds less often, the
+ * faster of two ways is taken less often. */
+static bool is_joined_to_alignment(const char *ptx, const char *predicate, int depth)
+{
+    instruction use;
+    if (depth == 0 || !only_use(ptx, predicate, &use))
+        return false;
+    const bool is_and = text_is_opcode(&use, "and.pred");
+    if (is_and &&
+        asks_for_alignment(ptx, use.operand[strcmp(use.operand[1], predicate) == 0 ? 2 : 1], PROOF_DEPTH))
+        return true;
+    return (is_and || text_is_opcode(&use, "or.pred") ||
+            (strncmp(use.opcode, "setp.", 5) == 0 && use.n == 4 && strcmp(use.operand[3], predicate) == 0)) &&
+           is_joined_to_alignment(ptx, use.operand[0], depth - 1);
+}
+
+/* `and r, n, mask`, `setp.eq p, r, 0` where p is so joined: `or` never gives 0. */
+static bool is_never_whole(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction use;
+    uint64_t mask;
+    return m->kind == MUTANT_LOGIC && strcmp(m->with, "or") == 0 && strncmp(i->opcode, "and.b", 5) == 0 &&
+           text_constant(i->operand[2], &mask) && mask != 0 && only_use(ptx, i->operand[0], &use) &&
+           strncmp(use.opcode, "setp.eq.u", 9) == 0 && strcmp(use.operand[2], "0") == 0 && use.n == 3 &&
+           is_joined_to_alignment(ptx, use.operand[0], PROOF_DEPTH);
+}
+
 /* Kernels take vectors where a pointer is aligned to them and enough elements are left: `setp.ge.and p, left, 128, aligned`. Where they
  * ask for more than they need, the other way is taken more often, and that one takes any pointer and any number of elements. Elements
  * are aligned to their size at least: a mask without bits below it asks for the same, and one that keeps all bits asks for more. */
@@ -76,6 +118,8 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
 {
     instruction aligned;
     uint64_t old, element, now = strtoull(m->with, NULL, 0);
+    if (is_never_whole(ptx, m, i))
+        return true;
     if (masks_pointer(ptx, i, &old, &element))
         return m->kind == MUTANT_LOGIC ||
                (m->kind == MUTANT_CONSTANT && ((now & old) == old || (now ^ old) < element));
@@ -93,44 +137,49 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
                                        : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
 }
 
-/* n / d as `mul.hi t, n, factor`, `shr q, t, k`: factor = (2^(64+k) + e) / d. What is too much, n e / (d 2^(64+k)), is less than the 1/d
- * that the quotient's fraction lacks at most to the next integer if n e < 2^(64+k). No memory has 2^60 elements. */
-static bool factor_is_as_good(const char *ptx, const mutant *m, const instruction *i)
+__extension__ typedef unsigned __int128 wide;
+
+/* The shift behind `mul.hi t, n, factor`, the only use of t; -1 where there is none. */
+static int shift_behind(const char *ptx, const instruction *i)
 {
-    __extension__ typedef unsigned __int128 wide;
     instruction shift = {.n = 0}, use;
-    uint64_t factor, changed, k;
+    uint64_t k;
     int uses = 0;
-    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "mul.hi.u64") ||
-        !text_constant(i->operand[2], &factor) || !text_constant(m->with, &changed) || factor < changed / 2)
-        return false;
     for (const char *line = ptx; line; line = text_next_line(line))
         if (text_names(line, i->operand[0])) {
             uses++;
             if (text_parse(line, &use) && text_is_opcode(&use, "shr.u64"))
                 shift = use;
         }
-    if (uses != 2 || shift.n != 3 || !text_constant(shift.operand[2], &k) || k >= 60 ||
-        factor < UINT64_C(1) << 63)
-        return false;
-    const wide power = (wide)1 << (64 + k), divisor = power / factor + (power % factor > factor / 2);
-    const wide product = divisor * changed;
-    return divisor * factor >= power && divisor * factor - power < divisor && product >= power &&
-           (product - power) < power >> 60;
+    return uses == 2 && shift.n == 3 && text_constant(shift.operand[2], &k) && k < 60 ? (int)k : -1;
 }
 
-/* The only instruction that reads the register; false where several do, or a guarded one. */
-static bool only_use(const char *ptx, const char *reg, instruction *use)
+uint64_t divisor_of(const char *ptx, const instruction *i)
 {
-    int uses = 0;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        instruction i;
-        if (!text_names(line, reg) || (text_parse(line, &i) && only_writes(&i, reg)))
-            continue;
-        if (uses++ || !text_parse(line, use))
-            return false;
-    }
-    return uses == 1;
+    uint64_t factor;
+    if (!text_is_opcode(i, "mul.hi.u64") || !text_constant(i->operand[2], &factor) ||
+        factor < UINT64_C(1) << 63)
+        return 0;
+    const int k = shift_behind(ptx, i);
+    if (k < 0)
+        return 0;
+    const wide power = (wide)1 << (64 + k), divisor = power / factor + (power % factor > factor / 2);
+    return divisor * factor >= power && divisor * factor - power < divisor ? (uint64_t)divisor : 0;
+}
+
+/* n / d as `mul.hi t, n, factor`, `shr q, t, k`: factor = (2^(64+k) + e) / d. What is too much, n e / (d 2^(64+k)), is less than the 1/d
+ * that the quotient's fraction lacks at most to the next integer if n e < 2^(64+k). No memory has 2^60 elements. */
+static bool factor_is_as_good(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t factor, changed;
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "mul.hi.u64") ||
+        !text_constant(i->operand[2], &factor) || !text_constant(m->with, &changed) || factor < changed / 2)
+        return false;
+    const uint64_t divisor = divisor_of(ptx, i);
+    if (divisor == 0)
+        return false;
+    const wide power = (wide)1 << (64 + shift_behind(ptx, i)), product = (wide)divisor * changed;
+    return product >= power && (product - power) < power >> 60;
 }
 
 static bool is_extreme_s32(const instruction *i, const char *reg, long long *bound)
@@ -206,6 +255,11 @@ static const struct {
     {"no quotient is between", no_quotient_is_between, false},
     {"the quotient is never beside a tie", quotient_is_never_beside_a_tie, false},
     {"the quotient is never beside a bound", quotient_is_never_beside_a_bound, false},
+    {"the registers have the same", registers_have_the_same, true},
+    {"the field is wide enough", field_is_wide_enough, true},
+    {"the quotient is the same", quotient_is_the_same, false},
+    {"nothing is carried", nothing_is_carried, false},
+    {"the sum rounds alike", sum_rounds_alike, false},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)

@@ -23,6 +23,7 @@ bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
 bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);
 bool other_is_nan_with_it(const char *ptx, const mutant *m, const instruction *i);
 bool nan_is_any(const char *ptx, const mutant *m, const instruction *i);
+bool sum_rounds_alike(const char *ptx, const mutant *m, const instruction *i);
 bool multiplies_exactly(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_integral(const char *ptx, const mutant *m, const instruction *i);
 bool result_is_exact(const char *ptx, const mutant *m, const instruction *i);
@@ -39,9 +40,20 @@ bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i);
 bool lane_is_not_above_the_last(const char *ptx, const mutant *m, const instruction *i);
 bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_absorbed(const char *ptx, const mutant *m, const instruction *i);
+bool registers_have_the_same(const char *ptx, const mutant *m, const instruction *i);
+bool field_is_wide_enough(const char *ptx, const mutant *m, const instruction *i);
+bool nothing_is_carried(const char *ptx, const mutant *m, const instruction *i);
+bool quotient_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 
 /* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
 bool is_for_lane_0(const char *ptx, const char *reg, const char *line, int depth);
+/* The number with these bits; whether the operand is a number, and which. */
+float float_of(uint64_t bits);
+bool is_f32_constant(const char *operand, float *value);
+/* Whether a register is never NaN, because of clamps, extremes and arithmetic between such. */
+bool is_between_numbers(const char *ptx, const char *operand);
+/* The divisor of a division by `mul.hi t, n, factor`, `shr q, t, k`, whose first step this is; 0 where it is none. */
+uint64_t divisor_of(const char *ptx, const instruction *i);
 /* The largest value of an unsigned operand. */
 uint64_t most_of(const char *ptx, const char *operand, int depth);
 

@@ -1,4 +1,4 @@
-/* Rules about numbers: roundings that have nothing to round, and differences that the operations behind them swallow. */
+/* Rules about numbers: roundings that have nothing to round, and NaN. */
 #include "mutate/proofs.h"
 
 #include <stdlib.h>
@@ -103,14 +103,7 @@ bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i)
            is_integral(ptx, i->operand[1], PROOF_DEPTH);
 }
 
-/* ---- Differences that vanish ---- */
-
-/* What is known of a register in the original and in the mutant: both values are the same, or both lie between two ends. */
-typedef struct span {
-    float least, most;
-} span;
-
-static float float_of(uint64_t bits)
+float float_of(uint64_t bits)
 {
     union {
         uint32_t bits;
@@ -119,94 +112,13 @@ static float float_of(uint64_t bits)
     return x.value;
 }
 
-static bool is_f32_constant(const char *operand, float *value)
+bool is_f32_constant(const char *operand, float *value)
 {
     uint64_t bits;
     if (strncmp(operand, "0f", 2) != 0 || !text_constant(operand, &bits))
         return false;
     *value = float_of(bits);
     return *value == *value;
-}
-
-static float apply(const instruction *i, float x, float c)
-{
-    switch (i->opcode[0] == 'm' ? i->opcode[1] : i->opcode[0]) {
-    case 'i':
-        return x < c ? x : c;
-    case 'a':
-        return i->opcode[0] == 'm' ? (x > c ? x : c) : x + c;
-    case 'u':
-        return x * c;
-    case 'd':
-        return x / c;
-    default: /* neg */
-        return -x;
-    }
-}
-
-static bool vanishes(const char *ptx, const char *reg, span s, int depth);
-
-/* The same of the result of an operation that never decreases (or, neg, never increases) with the register. The extreme of the
- * register and anything else keeps the ends. */
-static bool vanishes_behind(const char *ptx, const instruction *i, const char *reg, span s, int depth)
-{
-    static const char *const monotone[] = {"min.f32",    "max.f32",    "add.rn.f32",
-                                           "mul.rn.f32", "div.rn.f32", "neg.f32"};
-    const bool first = strcmp(i->operand[1], reg) == 0;
-    float c = 1;
-    bool is_listed = false;
-    for (size_t k = 0; k < sizeof monotone / sizeof monotone[0]; k++)
-        is_listed = is_listed || text_is_opcode(i, monotone[k]);
-    bool is_extreme = text_is_opcode(i, "min.f32") || text_is_opcode(i, "max.f32");
-    if (text_is_opcode(i, "mov.b32") || text_is_opcode(i, "selp.b32"))
-        return vanishes(ptx, i->operand[0], s, depth - 1);
-    if (!is_listed || (i->n == 3 && strcmp(i->operand[1], i->operand[2]) == 0))
-        return false;
-    if (i->n == 3 && !is_f32_constant(i->operand[first ? 2 : 1], &c))
-        return is_extreme && vanishes(ptx, i->operand[0], s, depth - 1);
-    if ((i->opcode[0] == 'd' && !first) || c < 0)
-        return is_extreme && vanishes(ptx, i->operand[0], s, depth - 1);
-    float a = apply(i, s.least, c), b = apply(i, s.most, c);
-    if (a != a || b != b)
-        return false;
-    return a == b ? a != 0 : vanishes(ptx, i->operand[0], a < b ? (span){a, b} : (span){b, a}, depth - 1);
-}
-
-/* Whether every use of the register gives the same. */
-static bool vanishes(const char *ptx, const char *reg, span s, int depth)
-{
-    instruction i;
-    if (depth == 0 || !text_definition(ptx, reg, &i))
-        return false;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        if (!text_names(line, reg))
-            continue;
-        if (!text_parse(line, &i) || !text_writes(&i))
-            return false;
-        if (strcmp(i.operand[0], reg) != 0 && !vanishes_behind(ptx, &i, reg, s, depth))
-            return false;
-    }
-    return true;
-}
-
-/* Another bound of a clamp: the result is the same, or lies between the two bounds. What rounds to the same number from both, or
- * is clamped once more behind it, cannot be told apart. */
-bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i)
-{
-    static const char *const opcodes[] = {"min.f32", "max.f32", "neg.f32", "mov.b32", "selp.b32"};
-    char operand[TEXT_MAX] = "";
-    float a, b;
-    bool is_listed = false;
-    for (size_t k = 0; k < sizeof opcodes / sizeof opcodes[0]; k++)
-        is_listed = is_listed || text_is_opcode(i, opcodes[k]);
-    if (m->kind != MUTANT_CONSTANT || !is_listed || m->length >= TEXT_MAX)
-        return false;
-    memcpy(operand, ptx + m->at, m->length);
-    if (!is_f32_constant(operand, &a) || !is_f32_constant(m->with, &b))
-        return false;
-    if (text_is_opcode(i, "neg.f32"))
-        a = -a, b = -b;
-    return vanishes(ptx, i->operand[0], a < b ? (span){a, b} : (span){b, a}, PROOF_DEPTH);
 }
 
 /* ---- NaN ---- */
@@ -233,7 +145,7 @@ static bool is_never_nan(const char *ptx, const char *operand, int depth)
         return is_never_nan(ptx, def.operand[1], depth - 1) && is_never_nan(ptx, def.operand[2], depth - 1);
     if (strncmp(def.opcode, "cvt.rn.f32.u", 12) == 0 || strncmp(def.opcode, "cvt.rn.f32.s", 12) == 0)
         return true;
-    return most_of(ptx, operand, PROOF_DEPTH) <= 0x7F800000;
+    return most_of(ptx, operand, PROOF_DEPTH) <= 0x7F800000 || is_between_numbers(ptx, operand);
 }
 
 /* Whether x is NaN: `setp.nan p, x, x`. With a number in one of the places it is the same question. */
@@ -301,15 +213,14 @@ bool other_is_nan_with_it(const char *ptx, const mutant *m, const instruction *i
 static bool is_nan_constant(const char *operand)
 {
     uint64_t bits;
-    return strncmp(operand, "0f", 2) == 0 && text_constant(operand, &bits) &&
-           (bits & 0x7FFFFFFF) > 0x7F800000;
+    return text_constant(operand, &bits) && bits <= UINT32_MAX && (bits & 0x7FFFFFFF) > 0x7F800000;
 }
 
 /* Whether no instruction looks at which NaN (of one sign) a register holds: arithmetic gives one NaN of its own for all of them. */
 static bool nans_are_the_same(const char *ptx, const char *reg, int depth)
 {
-    static const char *const arithmetic[] = {"add.", "sub.", "mul.",  "fma.", "div.",
-                                             "min.", "max.", "setp.", "cvt.r"};
+    static const char *const arithmetic[] = {"add.", "sub.", "mul.",  "fma.",  "div.",
+                                             "min.", "max.", "setp.", "cvt.r", "rcp."};
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction i;
         bool is_listed = false;
@@ -343,8 +254,9 @@ bool nan_is_any(const char *ptx, const mutant *m, const instruction *i)
         !(text_is_opcode(i, "selp.b32") || text_is_opcode(i, "mov.b32")))
         return false;
     memcpy(operand, ptx + m->at, m->length);
-    return is_nan_constant(operand) && is_nan_constant(m->with) &&
-           (strtoul(operand + 2, NULL, 16) ^ strtoul(m->with + 2, NULL, 16)) < 0x80000000 &&
+    uint64_t old, now;
+    return is_nan_constant(operand) && is_nan_constant(m->with) && text_constant(operand, &old) &&
+           text_constant(m->with, &now) && (old ^ now) < 0x80000000 &&
            nans_are_the_same(ptx, i->operand[0], PROOF_DEPTH);
 }
 
@@ -415,4 +327,64 @@ bool difference_is_integral(const char *ptx, const mutant *m, const instruction 
            1.001f * magnitude_of(ptx, def.operand[1], PROOF_DEPTH) *
                    magnitude_of(ptx, def.operand[2], PROOF_DEPTH) <
                most;
+}
+
+/* ---- Rounding by a sum ---- */
+
+/* Whether the register is the exponent of x in the bits of an f32, or a larger one: `shr e, x, 23`, `max e, e, least`. */
+static bool is_exponent_of(const char *ptx, const char *operand, const char *x)
+{
+    instruction def;
+    if (!text_definition(ptx, operand, &def))
+        return false;
+    if (text_is_opcode(&def, "max.u32"))
+        return is_exponent_of(ptx, def.operand[1], x);
+    return text_is_opcode(&def, "shr.u32") && strcmp(def.operand[1], x) == 0 &&
+           strcmp(def.operand[2], "23") == 0;
+}
+
+/* `min x, |y|, c`: a number that is not negative. */
+static bool is_limited_magnitude(const char *ptx, const char *x)
+{
+    instruction def, inner;
+    float c;
+    return text_definition(ptx, x, &def) && text_is_opcode(&def, "min.f32") &&
+           is_f32_constant(def.operand[2], &c) && c >= 0 && c < 0x1p64f &&
+           text_definition(ptx, def.operand[1], &inner) && text_is_opcode(&inner, "abs.f32");
+}
+
+/* `mad M, e, 2^23, C`, `add t, x, M`, `sub y, t, M` (of the bits) with the exponent e of an x that is not negative, or a larger one: M is a power of two,
+ * 2^k times as large as x at least, k = C / 2^23 - 1. The sum rounds x to a multiple of M's last place u, to an even one in a tie. With
+ * D u more, D even, M has the same exponent, and so has the sum; what is even stays so. */
+bool sum_rounds_alike(const char *ptx, const mutant *m, const instruction *i)
+{
+    enum { FRACTION = 1 << 23, ROOM = 1 << 21, EXPONENT_MOST = 255 };
+    uint64_t factor, addend, now, old;
+    instruction use;
+    char x[TEXT_MAX] = "", sum[TEXT_MAX] = "";
+    bool is_taken_off = false;
+    int uses = 0;
+    if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "mad.lo.u32") ||
+        !text_constant(i->operand[2], &factor) || !text_constant(i->operand[3], &addend) ||
+        factor != FRACTION || addend % FRACTION != 0 || addend / FRACTION < 3 ||
+        !text_constant(m->with, &now))
+        return false;
+    const bool is_factor = m->at < (size_t)(strstr(ptx + m->at, ";") - ptx) && ptx[m->at + m->length] == ',';
+    old = is_factor ? factor : addend;
+    if (now < old || (now - old) % 2 != 0 || (now - old) * (is_factor ? EXPONENT_MOST : 1) > ROOM)
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        if (!text_names(line, i->operand[0]) || !text_parse(line, &use) ||
+            strcmp(use.operand[0], i->operand[0]) == 0)
+            continue;
+        uses++;
+        if (text_is_opcode(&use, "add.rn.f32") && strcmp(use.operand[2], i->operand[0]) == 0) {
+            strcpy(x, use.operand[1]);
+            strcpy(sum, use.operand[0]);
+        } else
+            is_taken_off = text_is_opcode(&use, "sub.u32") && strcmp(use.operand[1], sum) == 0;
+    }
+    return uses == 2 && is_taken_off && text_count_lines(ptx, i->operand[0]) == 3 &&
+           text_count_lines(ptx, sum) == 2 && is_exponent_of(ptx, i->operand[1], x) &&
+           is_limited_magnitude(ptx, x);
 }

@@ -256,12 +256,21 @@ static bool is_set_anew(const char *ptx, const char *line, const char *variable)
 static bool is_for_few_lanes(const char *ptx, const char *reg, const char *line, int depth)
 {
     const char *end = NULL;
+    uint32_t inside = looked_at; /* by the lanes before `end` */
     for (; line && depth > 0; line = text_next_line(line)) {
         instruction i;
-        if (!end || line >= end)
+        const uint32_t outside = looked_at;
+        if (!end || line >= end) {
             end = end_of_few_lanes(ptx, line);
-        if (!text_names(line, reg) || (end && *line == '\t' && line[1] != '@'))
+            inside = looked_at;
+            looked_at = outside;
+        }
+        if (!text_names(line, reg))
             continue;
+        if (end && *line == '\t' && line[1] != '@') {
+            looked_at &= inside;
+            continue;
+        }
         if (!text_parse(line, &i) || !text_writes(&i) || strncmp(i.opcode, "shfl", 4) == 0)
             return false;
         if (strcmp(i.operand[0], reg) == 0)
