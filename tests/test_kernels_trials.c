@@ -118,14 +118,19 @@ static void append(trial_list *list, parity_trial one)
 }
 
 /* Kernels have a way of their own for whole, aligned tiles: every kind of data goes through it, and one element more
- * through the other way. */
+ * through the other way, which takes some kinds as a whole. */
 static void add_kinds(trial_list *list)
 {
+    static const data_kind unaligned[] = {DATA_SPECIAL, DATA_ENDS};
     for (int kind = 0; kind < DATA_KINDS; kind++)
         append(list,
                (parity_trial){.n = 2 * list->tile + 1, .kind = (data_kind)kind, .seed = (uint32_t)kind + 1});
     for (uint32_t seed = 80; seed < 84; seed++) /* a NaN at every element of a thread */
         append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_SPECIAL, .seed = seed});
+    for (int i = 0; i < LENGTH(unaligned); i++)
+        append(list,
+               (parity_trial){
+                   .n = 2 * list->tile, .kind = unaligned[i], .seed = (uint32_t)i + 85, .data_shift = 1});
     append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_TIES, .seed = 12});
     append(list, (parity_trial){.n = list->tile + 9, .kind = DATA_NORMAL, .seed = 13});
 }
@@ -133,7 +138,7 @@ static void add_kinds(trial_list *list)
 /* Short tensors, and pointers with the alignment of an element only. */
 static void add_ragged(trial_list *list)
 {
-    static const int64_t counts[] = {1, 33, 1000};
+    static const int64_t counts[] = {1, 33, 1000, 0};
     const size_t code =
         kernel_format(list->row)->bits > 8 ? kernel_format(list->row)->bits / 8 : 1; /* bytes */
     for (int i = 0; i < LENGTH(counts); i++)
@@ -160,8 +165,8 @@ static void add_exact(trial_list *list)
 static void add_callers(trial_list *list)
 {
     static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
-    static const int64_t firsts[] = {12, 28, 108, 172, 60, 30, 13};
-    enum { ALL = 16 };
+    static const int64_t firsts[] = {12, 148, 63, 97, 165, 150, 13};
+    enum { ALL = 17, COMBINATIONS = 255 };
     bool few_groups = list->spec->channels == 1 || (int64_t)list->spec->group_size > list->tile / ALL;
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){
@@ -172,6 +177,21 @@ static void add_callers(trial_list *list)
                                     .seed = (uint32_t)i + 40,
                                     .callers = true,
                                     .callers_first = firsts[i]});
+    for (int i = 0; i < 5;
+         i++) /* an infinity less an infinite zero; infinities by infinite and by large scales */
+        append(list, (parity_trial){.n = list->tile,
+                                    .kind = DATA_ENDS,
+                                    .seed = (uint32_t)i + 90,
+                                    .callers = true,
+                                    .callers_first = i * COMBINATIONS / 5,
+                                    .data_shift = i == 4});
+    for (int i = 0; i < 2; i++) /* scales of 1 in the way for unaligned tensors */
+        append(list, (parity_trial){.n = list->tile,
+                                    .kind = DATA_CLAMP,
+                                    .seed = (uint32_t)i + 95,
+                                    .callers = true,
+                                    .callers_first = firsts[i],
+                                    .data_shift = 1});
     for (int i = 0; few_groups && i < ALL; i++) /* so that every scale of the list is met */
         append(list, (parity_trial){.n = list->tile,
                                     .kind = DATA_SPECIAL,
@@ -204,7 +224,8 @@ static void add_one_hot(trial_list *list)
                                     .kind = DATA_ONE_HOT,
                                     .seed = turn,
                                     .data_shift = turn % 4 == 3});
-    append(list, (parity_trial){.n = list->tile, .kind = DATA_ONE_HOT, .seed = 0, .data_shift = 1});
+    for (uint32_t turn = 0; turn < FEW; turn++)
+        append(list, (parity_trial){.n = list->tile, .kind = DATA_ONE_HOT, .seed = turn, .data_shift = 1});
 }
 
 /* Ranges whose scale is clamped, rounded half way, or made of infinities. */
@@ -213,14 +234,18 @@ static void add_ranges(trial_list *list)
     static const data_kind others[] = {DATA_HALVES,  DATA_HALVES, DATA_HALVES, DATA_HALVES,
                                        DATA_FEW_F16, DATA_WIDE,   DATA_SPREAD};
     for (int i = 0; i < LENGTH(others); i++)
-        append(list, (parity_trial){.n = i % 2 ? list->tile : 600 + 13 * i,
+        append(list, (parity_trial){.n = list->tile + (i % 2 ? 0 : 1 << (i / 2 + 1)),
                                     .kind = others[i],
                                     .seed = (uint32_t)i + 120});
     static const data_kind kinds[] = {DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_SCALE_TIES,
-                                      DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE};
+                                      DATA_SCALE_TIES, DATA_SCALE_TIES, DATA_FLOOR,      DATA_FLOOR,
+                                      DATA_LEAST,      DATA_LEAST,      DATA_INFINITE,   DATA_INFINITE,
+                                      DATA_ENDS,       DATA_ENDS,       DATA_ENDS,       DATA_ENDS};
     static const data_kind whole[] = {DATA_MINUTE, DATA_UNDERFLOW, DATA_NANS};
     for (int i = 0; i < LENGTH(kinds); i++)
-        append(list, (parity_trial){.n = 300 + 13 * i, .kind = kinds[i], .seed = (uint32_t)i + 100});
+        append(list, (parity_trial){.n = i % 2 ? 300 + 13 * i : 256 + (4 << (i / 2)),
+                                    .kind = kinds[i],
+                                    .seed = (uint32_t)i + 100});
     for (int i = 0; i < LENGTH(whole); i++)
         append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }

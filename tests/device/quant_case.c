@@ -81,6 +81,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_FEW_F16] = "few-f16",
                                         [DATA_WIDE] = "wide",
                                         [DATA_SMALL] = "small",
+                                        [DATA_FLOOR] = "floor",
+                                        [DATA_ENDS] = "end",
+                                        [DATA_NESTED] = "nested-scale",
                                         [DATA_LARGE] = "large"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
@@ -347,7 +350,11 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
     const matrices m = matrices_of(c, ref);
     fill_tables(o);
-    fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
+    if (c->kind == DATA_ONE_HOT)
+        fill_one_hot(c->spec.data, (uint64_t)ref->group_size, (uint64_t)ref->channels, c->seed, plain,
+                     rows * columns);
+    else
+        fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
     if (ref->block) {
         ref_fill_blocks(c->row, ref, rows * columns, c->seed, c->callers, plain, codes);
         return;

@@ -195,8 +195,8 @@ static float around_clamp(const format_facts *format, uint32_t random)
     return random & 0x10000 ? -value : value;
 }
 
-/* No number is negative and some are 0, so that the range is the largest number: the divisor of the format's scale times a number with one
- * bit more than f16 (or bf16) has. */
+/* The divisor of the format's scale times a number with one bit more than f16 (or bf16) has. No number is negative and some are 0, so
+ * that the range is the largest number; for seeds from 4 on of formats with zeros, its bits beyond the first are negative. */
 static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
 {
     static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
@@ -204,6 +204,8 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
     bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
     int bits = format->zero_kind == QDNN_ZERO_NONE ? format->bits - 1 : format->bits;
     float largest = f ? f->largest : unit ? 1.0f : (float)((1 << bits) - 1);
+    if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
+        return random % 2 ? largest : -largest * (ties[seed % 4] - 1.0f);
     float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
     return ties[seed % 4] * largest * part;
 }
@@ -247,6 +249,56 @@ static float step(uint32_t seed, uint32_t random)
     static const int levels[] = {1, 2, 4, 5, 9, 17, 33, 65};
     const int most = levels[seed % 8], value = (int)(random >> 4) % (2 * most + (most == 1)) - most;
     return (float)(seed & 8 ? -value : value);
+}
+
+/* The largest is the floor, or up to 16 of its last bits more or less; f16 has no such numbers. */
+static uint32_t around_floor(layout l, uint32_t seed, uint32_t random)
+{
+    const uint32_t floor_bits = 0x2B8CBCCC;
+    const uint32_t bits = floor_bits - 16 + (seed * 5 + random / 64) % 32;
+    if (random % 8 != 0 || l.fraction_bits == 10)
+        return 0;
+    return (seed & 1 && random & 8 ? UINT32_C(1) << (l.bits - 1) : 0) | bits >> (32 - l.bits);
+}
+
+/* Infinities, the largest number and numbers close to it; NaN and zeros among them. Of both signs if the seed is a multiple of 3; else
+ * infinities of one sign only, and numbers of the other that are up to 8 times less: the ends of a range are an infinity and any
+ * number. */
+static uint32_t ends(layout l, uint32_t seed, uint32_t random)
+{
+    const uint32_t infinity = ((UINT32_C(1) << (l.bits - 1 - l.fraction_bits)) - 1) << l.fraction_bits,
+                   negative = UINT32_C(1) << (l.bits - 1), one = UINT32_C(1) << l.fraction_bits,
+                   sign = random & 0x80 ? negative : 0, infinite_sign = seed % 3 == 1 ? 0 : negative;
+    const uint32_t finite = infinity - 1 - (random >> 12 & (one - 1));
+    const bool is_one_sided = seed % 3 != 0;
+    switch (random >> 8 & 7) {
+    case 0:
+    case 1:
+    case 2:
+        if (is_one_sided && sign != infinite_sign)
+            return sign | (finite - seed / 3 % 4 * one);
+        return sign | infinity;
+    case 3:
+        return is_one_sided ? infinite_sign | finite : sign | (infinity - 1);
+    case 4:
+        return is_one_sided ? infinite_sign | finite : sign | finite;
+    case 5:
+        return sign | infinity | 1;
+    default:
+        return sign;
+    }
+}
+
+/* A quant_case's map has (i - 100) / 155 and its offset is 0.75: with 310 as the largest m, thresholds are at odd m from -199 on.
+ * Sums with the offset are exact. */
+static uint32_t nested_bits(uint32_t random)
+{
+    enum { LEAST = -199, LARGEST = 310 };
+    const int m = random % 16 == 0 ? LARGEST : LEAST + (int)(random / 16 % (LARGEST - LEAST));
+    const float value = 0.75f + 0x1p-9f * (float)m;
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return m == LARGEST ? bits : bits + (random >> 28) % 3 - 1;
 }
 
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
@@ -311,6 +363,12 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return l.fraction_bits == 10
                    ? (seed & 1) << 15 | (0x7BFF - (fraction & 1))
                    : encode(l, (seed & 1 ? -70000.0f : 70000.0f) * (1 + (float)(random >> 8 & 3)));
+    case DATA_FLOOR:
+        return around_floor(l, seed, random);
+    case DATA_ENDS:
+        return ends(l, seed, random);
+    case DATA_NESTED:
+        return l.bits == 32 ? nested_bits(random) : encode(l, 0.75f + 0.25f * bell(state));
     case DATA_LARGE:
         return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
     case DATA_CLAMP:
@@ -426,6 +484,16 @@ static uint64_t hot_rank(const place *p, uint32_t turn)
     return turn == 0 ? 0 : turn == 1 ? p->length - 1 : (turn * step + p->group * 37) % p->length;
 }
 
+/* In a group so long that each lane has several vectors of eight, within 24 turns at every element of each vector, on another lane in
+ * each turn. */
+static uint64_t hot_rank_of_vectors(const place *p, uint32_t turn)
+{
+    enum { LANES = 256, VECTOR = 8, VECTORS = 3 };
+    const uint64_t lane = turn * 37 % LANES, vector = turn % VECTORS, first = vector * LANES * VECTOR,
+                   lanes = (p->length - first) / VECTOR;
+    return first + lane % lanes * VECTOR + turn / VECTORS % VECTOR;
+}
+
 void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, uint32_t turn, void *x,
                   int64_t n)
 {
@@ -433,8 +501,13 @@ void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, u
     uint32_t state = seeded(turn);
     for (int64_t i = 0; i < n; i++) {
         place p = place_of((uint64_t)i, (uint64_t)n, group_size, channels);
+        const bool has_vectors = turn > 1 && channels == 0 && p.length > 4104;
         uint64_t hot = hot_rank(&p, turn),
                  other = (hot + (turn == 1 ? p.length - 1 : 1 + turn * 7)) % p.length;
+        if (has_vectors) {
+            hot = hot_rank_of_vectors(&p, turn);
+            other = hot_rank_of_vectors(&p, turn + 12);
+        }
         float sign = turn % 2 ? -1.0f : 1.0f, value = 0.25f * bell(&state);
         uint32_t bits = encode(l, p.rank == hot ? 9.5f * sign : p.rank == other ? -7.25f * sign : value);
         if (type == QDNN_DATA_F64)
@@ -447,7 +520,7 @@ void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, u
 /* ---- What a caller may bring ---- */
 
 enum {
-    SCALES = 16,
+    SCALES = 17,
     ZEROS = 15 /* no common factor with SCALES */
 };
 
@@ -458,6 +531,7 @@ static const uint32_t callers_scales[SCALES][2] = {
     {0x7FC00000, 0x7E00}, {0xFFA00001, 0xFD01}, {0x00010001, 0x0001}, {0x80010001, 0x8001},
     {0x00200000, 0x0200}, {0x00400000, 0x03FF}, {0x00800000, 0x0400}, {0x7F7FFFFF, 0x7BFF},
     {0x3F800000, 0x3C00}, {0xBF000000, 0xB800}, {0x3EAAAAAB, 0x3555}, {0xFE924924, 0xFBFF},
+    {0xFF7FFFFF, 0xFBFF},
 };
 static const uint32_t callers_zeros[ZEROS][2] = {
     {0x40200000, 0x4100}, {0x80000000, 0x8000}, {0x7F800000, 0x7C00}, {0xFF800000, 0xFC00},

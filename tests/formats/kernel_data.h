@@ -34,6 +34,9 @@ typedef enum {
     DATA_BEYOND, /* up to 2^7 below the largest number, and infinities; all negative if the seed is odd */
     DATA_HOLES,  /* up to 1/4, and NaN: anything else in their place is larger */
     DATA_FAR,    /* all beyond the largest f16, and close together; all negative if the seed is odd */
+    DATA_FLOOR, /* around 1e-12, the usual floor of a range, of both signs or of one, as the seed chooses; else 0 */
+    DATA_ENDS, /* infinities of both signs, or of one as the seed chooses, the largest numbers, NaN and zeros */
+    DATA_NESTED, /* for scales that are the elements themselves: at, beside and between the thresholds of a quant_case's nested map */
     DATA_LARGE   /* normal times 2^60, in f16 2^12: products with small weights are moderate */
 } data_kind;
 

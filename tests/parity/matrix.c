@@ -222,13 +222,32 @@ static const int64_t others[][2] = {
 static const data_kind first_kinds[] = {DATA_NORMAL,    DATA_TIES,  DATA_SPECIAL, DATA_HUGE, DATA_NORMAL,
                                         DATA_SUBNORMAL, DATA_ZEROS, DATA_CLAMP,   DATA_LEAST};
 static const data_kind second_kinds[] = {
-    DATA_PEAKS,   DATA_PEAKS,  DATA_PEAKS,  DATA_PEAKS,      DATA_PEAKS,      DATA_HALVES,  DATA_PEAKS,
+    DATA_PEAKS,   DATA_PEAKS,  DATA_PEAKS,  DATA_PEAKS,      DATA_ENDS,       DATA_HALVES,  DATA_PEAKS,
     DATA_PEAKS,   DATA_HALVES, DATA_PEAKS,  DATA_PEAKS,      DATA_PEAKS,      DATA_SPREAD,  DATA_HALVES,
     DATA_PEAKS,   DATA_SPREAD, DATA_HALVES, DATA_SPECIAL,    DATA_WIDE,       DATA_FEW_F16, DATA_PEAKS,
     DATA_PEAKS,   DATA_TIES,   DATA_HALVES, DATA_INFINITE,   DATA_SCALE_TIES, DATA_SPECIAL, DATA_MINUTE,
     DATA_SPECIAL, DATA_WIDE,   DATA_SPREAD, DATA_SCALE_TIES, DATA_NORMAL,     DATA_CLAMP,   DATA_SPECIAL,
     DATA_HALVES,  DATA_CLAMP,  DATA_SPREAD, DATA_TIES,       DATA_CLAMP,      DATA_SPREAD,  DATA_PEAKS,
     DATA_HALVES,  DATA_CLAMP};
+
+/* Rows of whole groups are flat groups, which other kernels take: the columns are changed so that the trial's kernel takes them. */
+static int64_t fitting_columns(const quant_case *c, int64_t columns)
+{
+    if (c->granularity != QDNN_GRANULARITY_GROUP || c->spec.groups != QDNN_GROUPS_ROWS)
+        return columns;
+    const bool is_whole = quant_case_row_elements(c) % c->extent == 0;
+    if (is_whole && columns % c->extent != 0)
+        return (columns + c->extent - 1) / c->extent * c->extent;
+    return !is_whole && columns % c->extent == 0 ? columns + 1 : columns;
+}
+
+/* Without scales, extremes play no part, but numbers at and beyond the ends of the codes do. */
+static data_kind second_kind(const quant_case *c, int i)
+{
+    static const data_kind plain[] = {DATA_CLAMP, DATA_TIES, DATA_CLAMP, DATA_SPREAD};
+    const data_kind kind = second_kinds[i];
+    return c->granularity == QDNN_GRANULARITY_NONE && kind == DATA_PEAKS ? plain[i % LENGTH(plain)] : kind;
+}
 
 bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
 {
@@ -238,14 +257,88 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
     quant_case *c = &other->c;
     c->rank = 2;
     c->dims[0] = others[i][0];
-    c->dims[1] = others[i][1];
+    c->dims[1] = i % 4 == 1 ? others[i][1] : fitting_columns(&trial->c, others[i][1]);
     c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent % 2 : c->extent;
-    c->kind = i < FIRST ? first_kinds[i % LENGTH(first_kinds)] : second_kinds[i - FIRST];
+    c->kind = i < FIRST ? first_kinds[i % LENGTH(first_kinds)] : second_kind(c, i - FIRST);
     c->callers = has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP);
     c->seed = (uint32_t)i + 1;
     other->buffers = (i + i / 4) % 2 ? BUFFER_BANDS : BUFFER_EXACT;
     /* 1, 2, 4 and 8 elements: each bit of an address that a kernel asks for is the only one once */
     for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
         other->shift[k] = i % 4 == 3 && (i / 4 + k) % 3 == 0 ? (size_t)1 << i / 12 % 4 : 0;
+    return is_served(c);
+}
+
+/* ---- Lists ---- */
+
+static bool makes_scales(const kernel_row *row)
+{
+    return kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
+}
+
+static void set_shape(quant_case *c, int64_t rows, int64_t columns)
+{
+    c->rank = 2;
+    c->dims[0] = rows;
+    c->dims[1] = columns;
+}
+
+/* So short that the kernel takes the elements themselves, which it takes as it does a list of ranges: those are f32. */
+static void set_list(quant_case *c, int i)
+{
+    static const int64_t lengths[] = {8192, 257, 4104, 300, 2056, 32, 1000, 512};
+    const int turn = i / 2;
+    set_shape(c, 1, lengths[turn % LENGTH(lengths)]);
+    c->spec.data = i % 2 ? QDNN_DATA_F32 : c->spec.data;
+    c->kind = DATA_ONE_HOT;
+    c->seed = (uint32_t)turn;
+}
+
+/* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. */
+static void set_large(quant_case *c)
+{
+    enum { COLUMNS = 4100, FEW_PEAKS = 3 };
+    const int64_t rows[] = {
+        [QDNN_DATA_F32] = 1031, [QDNN_DATA_F16] = 2060, [QDNN_DATA_BF16] = 2060, [QDNN_DATA_F64] = 515};
+    set_shape(c, rows[c->spec.data], COLUMNS);
+    c->granularity = QDNN_GRANULARITY_TENSOR;
+    c->extent = 0;
+    c->spec.groups = QDNN_GROUPS_FLAT;
+    c->kind = DATA_PEAKS;
+    c->seed = FEW_PEAKS;
+}
+
+/* Scales that are the elements' magnitudes, in several runs. */
+static void set_nested(quant_case *c, int i)
+{
+    c->row = kernel_find("scale_nf4");
+    c->spec = kernel_spec_default();
+    c->spec.nested = 1;
+    c->granularity = QDNN_GRANULARITY_GROUP;
+    c->extent = 1;
+    set_shape(c, 1, i % 2 ? 1500 : 250);
+    c->kind = i == 3 ? DATA_SPECIAL : DATA_NESTED;
+    c->seed = (uint32_t)i + 1;
+}
+
+bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
+{
+    enum { NESTED = 4 };
+    *extra = *trial;
+    quant_case *c = &extra->c;
+    const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.nested;
+    const qdnnDivision_t division = c->spec.division;
+    if (!makes_scales(c->row))
+        return false;
+    c->callers = false;
+    if (is_nested && i < NESTED) {
+        set_nested(c, i);
+        c->spec.division = division;
+    } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.global_scale))
+        set_large(c);
+    else if (is_tensor && i < MATRIX_EXTRAS - 1)
+        set_list(c, i);
+    else
+        return false;
     return is_served(c);
 }

@@ -17,4 +17,9 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index);
 enum { MATRIX_OTHERS = 68 };
 bool matrix_other(const parity_trial *trial, int i, parity_trial *other);
 
+/* More for the kernels that a tensor's matrix hardly tests: those of a list of ranges, and of scales over scales. False where the
+ * settings need none. The last is large. */
+enum { MATRIX_EXTRAS = 69 };
+bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra);
+
 #endif

@@ -103,6 +103,11 @@ TEST_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
         parity_trial other;
         alive = !matrix_other(&trial, i, &other) || parity_run(handle, &other);
     }
+    for (int i = index % step; i < (sample_is_full() ? MATRIX_EXTRAS : MATRIX_EXTRAS - 1) && alive;
+         i += step) {
+        parity_trial extra;
+        alive = !matrix_extra(&trial, i, &extra) || parity_run(handle, &extra);
+    }
     ptxvm_end(handle);
 }
 
