@@ -22,6 +22,33 @@
 
 enum { CASES_MAX = 20000, JOBS_MAX = 64, FAMILIES_MAX = 64 };
 
+/* The tests that launch one text many times, with data and shapes that go through all of its lines; and part of the names of the kernels
+ * that they are about, if they launch others as well. Other tests launch many texts a few times each, which shows that every setting
+ * works, but leaves most mutants of each single text unjudged. What an emitter writes wrongly is in all of its texts, so it is judged where
+ * a text has trials. */
+static const struct {
+    const char *tests, *kernels;
+} trials[] = {
+    {"KernelTrials.", NULL},
+    {"KernelBlocks.Trials", NULL},
+    {"Parity.MatrixTrials", NULL},
+    {"ParityRepack.Trials", NULL},
+    {"ParityKvCache.Trials", NULL},
+    {"ParityTrain.Trials", NULL},
+    {"ParityTrain.Lists", NULL},
+    {"ParityKernels.Shapes", NULL},
+    {"ParityKernels.StackShapes", NULL},
+    {"ParityInteger.Trials", NULL},
+    {"ParityInteger.DotTrials", "dot"},
+    {"ParityInteger.TopTrials", "top"},
+    {"ParityInteger.ConvTrials", "conv"},
+    {"TensorTile.Trials", NULL},
+    {"TensorStream.Trials", NULL},
+    {"TensorFp8.Trials", NULL},
+    {"TensorPrepack.", NULL},
+};
+enum { TRIALS = sizeof trials / sizeof trials[0] };
+
 typedef struct tally {
     int texts, mutants, refused, killed, equivalent, unreached, survived;
 } tally;
@@ -29,15 +56,18 @@ typedef struct tally {
 typedef struct test_at {
     const test_case *test;
     int index;
+    const char *kernels; /* that it is about; null: all */
 } test_at;
 
 static struct {
     watch_options o;
-    const char *tests;    /* parts of tests' names, between commas; with $ behind one, the end of a name */
+    /* Parts of tests' names, between commas; with $ behind one, the end of a name. Null: trials. */
+    const char *tests;
     int jobs, most_cases; /* 0: all */
     char ptxas[1024];
     test_at cases[CASES_MAX];
     int n_cases;
+    bool is_found[TRIALS];
     int *next, *broken; /* shared: the next case or text; tests that fail without a mutation */
 } all;
 
@@ -70,11 +100,23 @@ static bool has_part(const char *name, const char *part)
     return whole >= length - 1 && strncmp(name + whole - (length - 1), part, length - 1) == 0;
 }
 
-/* Whether it has one of the parts that were asked for, which commas separate. */
-static bool is_wanted(const char *name)
+static bool is_trial(const char *name, test_at *at)
 {
-    const char *parts = all.tests ? all.tests : "";
-    for (;;) {
+    for (int i = 0; i < TRIALS; i++)
+        if (strstr(name, trials[i].tests)) {
+            at->kernels = trials[i].kernels;
+            all.is_found[i] = true;
+            return true;
+        }
+    return false;
+}
+
+/* Whether it has one of the parts that were asked for, which commas separate; a trial, where none were. */
+static bool is_wanted(const char *name, test_at *at)
+{
+    if (!all.tests)
+        return is_trial(name, at);
+    for (const char *parts = all.tests;;) {
         char part[256];
         const size_t length = strcspn(parts, ",");
         snprintf(part, sizeof part, "%.*s", (int)length, parts);
@@ -94,9 +136,9 @@ static void list_tests(void)
         int first = all.n_cases;
         for (int i = 0, count = test->count ? test->count() : 1; i < count && all.n_cases < CASES_MAX; i++) {
             char name[512];
-            test_at at = {test, i};
+            test_at at = {test, i, NULL};
             name_of(&at, name, sizeof name);
-            if (is_wanted(name))
+            if (is_wanted(name, &at))
                 all.cases[all.n_cases++] = at;
         }
         shuffle(all.cases + first, all.n_cases - first, &random);
@@ -106,6 +148,16 @@ static void list_tests(void)
     shuffle(all.cases, all.n_cases, &random);
 }
 
+/* A test that has another name now would go unnoticed. */
+static void check_trials(void)
+{
+    for (int i = 0; i < TRIALS && !all.tests; i++)
+        if (!all.is_found[i]) {
+            fprintf(stderr, "there are no tests %s\n", trials[i].tests);
+            ++*all.broken;
+        }
+}
+
 static void run_tests(void)
 {
     char name[512], why[4096];
@@ -113,6 +165,7 @@ static void run_tests(void)
         name_of(&all.cases[i], name, sizeof name);
         fprintf(stderr, "[%d of %d] %s\n", i + 1, all.n_cases, name);
         sink_take(NULL, 0);
+        watch_only(all.cases[i].kernels);
         all.cases[i].test->body(all.cases[i].index);
         if (sink_take(why, sizeof why) > 0) {
             fprintf(stderr, "%s fails without a mutation: %s\n", name, why);
@@ -396,7 +449,7 @@ static int usage(void)
 
 static bool parse(int argc, char **argv)
 {
-    all.o = (watch_options){.seed = 1, .per_text = 5};
+    all.o = (watch_options){.seed = 1, .per_text = 5, .percent = 100};
     all.jobs = 2;
     all.most_cases = 8;
     for (int i = 1; i < argc; i++) {
@@ -423,8 +476,6 @@ static bool parse(int argc, char **argv)
         if (*end)
             return false;
     }
-    if (!all.o.percent) /* a quarter of all texts, or all of some */
-        all.o.percent = all.o.filter || all.tests ? 100 : 25;
     return all.o.per_text > 0 && all.o.per_text <= WATCH_MUTANTS_MAX && all.jobs > 0 && all.jobs <= JOBS_MAX;
 }
 
@@ -446,6 +497,7 @@ int main(int argc, char **argv)
     printf("seed %llu, %d mutants of each text, %d%% of the texts\n", (unsigned long long)all.o.seed,
            all.o.per_text, all.o.percent);
     list_tests();
+    check_trials();
     in_processes(run_tests);
     in_processes(prove_all);
     in_processes(compare_all_cubins);

@@ -32,6 +32,7 @@ typedef struct loaded {
 
 static struct {
     watch_options o;
+    const char *only;    /* kernels that the current test is about */
     watched_text *texts; /* shared, as is the rest of the pointers */
     int *lock;
     outcome *result;
@@ -74,6 +75,11 @@ bool watch_begin(const watch_options *options)
     watch.texts = shared_memory(WATCH_TEXTS_MAX * sizeof *watch.texts);
     watch.lock = shared_memory(sizeof *watch.lock);
     return watch.texts && watch.lock;
+}
+
+void watch_only(const char *kernels)
+{
+    watch.only = kernels;
 }
 
 static void lock(void)
@@ -158,22 +164,30 @@ static void family_of(const kernel_row *row, const kernel_spec *spec, char *text
                  format && format->block != QDNN_BLOCK_NONE ? " blocks" : "");
 }
 
+static bool is_chosen(const watched_text *text)
+{
+    uint64_t state = text->hash ^ watch.o.seed;
+    return mutant_random(&state) % 100 < (uint64_t)watch.o.percent &&
+           (!watch.o.filter || strstr(text->name, watch.o.filter)) &&
+           (!watch.only || strstr(text->row->name, watch.only));
+}
+
 static void remember(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const char *ptx)
 {
     mutant mutants[WATCH_MUTANTS_MAX];
-    uint64_t hash = hash_text(ptx, strlen(ptx)), state = hash ^ watch.o.seed;
+    const uint64_t hash = hash_text(ptx, strlen(ptx));
     lock();
     watched_text *text = place_of(hash);
-    bool is_new = text && text->hash == 0;
-    if (is_new) {
+    if (text && text->hash == 0) {
         kernel_spec normal = kernel_spec_normal(row, spec);
         kernel_file_name(row, &normal, sm, text->name, sizeof text->name);
         family_of(row, &normal, text->family, sizeof text->family);
-        text->is_taken = mutant_random(&state) % 100 < (uint64_t)watch.o.percent &&
-                         (!watch.o.filter || strstr(text->name, watch.o.filter)) && keep_text(hash, ptx);
         text->row = row;
         text->hash = hash;
-        text->count = text->is_taken ? choose(text, ptx, mutants) : 0;
+    }
+    if (text && !text->is_taken && is_chosen(text) && keep_text(hash, ptx)) {
+        text->count = choose(text, ptx, mutants);
+        text->is_taken = true;
     }
     unlock();
 }

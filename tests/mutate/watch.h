@@ -34,6 +34,8 @@ typedef struct watched_text {
 
 /* Call once, before processes are forked. */
 bool watch_begin(const watch_options *options);
+/* Of texts that are emitted from here on, only those of kernels with this in their names are taken; null: those of all. */
+void watch_only(const char *kernels);
 /* By place, null where it is free. */
 watched_text *watch_at(int place);
 /* The text, and its mutants; free both. False without memory. */
