@@ -451,7 +451,7 @@ static bool parse(int argc, char **argv)
 {
     all.o = (watch_options){.seed = 1, .per_text = 5, .percent = 100};
     all.jobs = 2;
-    all.most_cases = 8;
+    all.most_cases = -1;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         char *end = "";
@@ -476,6 +476,8 @@ static bool parse(int argc, char **argv)
         if (*end)
             return false;
     }
+    if (all.most_cases < 0) /* a sample, but every test that launches a certain kernel */
+        all.most_cases = all.o.filter ? 0 : 8;
     return all.o.per_text > 0 && all.o.per_text <= WATCH_MUTANTS_MAX && all.jobs > 0 && all.jobs <= JOBS_MAX;
 }
 
