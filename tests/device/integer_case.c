@@ -220,7 +220,7 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     const size_t element = ref_scalar_size((qdnnDataType_t)c->y);
     void *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * element, true);
     ref_product law = {.alpha = c->alpha,
-                       .alpha_number = -1.5f,
+                       .alpha_number = INTEGER_ALPHA,
                        .bias = (qdnnDataType_t)c->bias,
                        .activation = c->activation,
                        .y = (qdnnDataType_t)c->y};
@@ -282,8 +282,7 @@ static size_t shift_of(qdnnDataType_t type, size_t shift)
     return type == QDNN_DATA_I4 ? 4 * shift : shift;
 }
 
-/* Inputs, and the results of host_ref. */
-static void make_data(const integer_case *c, integer_buffers *b)
+void integer_case_data(const integer_case *c, integer_buffers *b)
 {
     const qdnnDataType_t x = (qdnnDataType_t)c->x, w = (qdnnDataType_t)c->w,
                          numbers = (qdnnDataType_t)c->quantizes;
@@ -351,7 +350,7 @@ static bool set_attributes(const integer_case *c, qdnnIntegerDescriptor_t d)
         if (!CHECK_QDNN(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)values[i][0], values[i][1])))
             return false;
     return CHECK_QDNN(qdnnSetIntegerMultiplier(d, c->multiplier)) &&
-           (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetIntegerAlpha(d, -1.5f)));
+           (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetIntegerAlpha(d, INTEGER_ALPHA)));
 }
 
 static bool make_plan(qdnnHandle_t handle, const integer_case *c, qdnnPlan_t *plan)
@@ -377,7 +376,7 @@ bool integer_case_run(qdnnHandle_t handle, const integer_case *c)
     qdnnPlan_t plan = NULL;
     test_push_note("%s, %lld x %lld x %lld, seed %u, shift %zu", c->name, (long long)c->m, (long long)c->n,
                    (long long)c->k, (unsigned)c->seed, c->shift);
-    make_data(c, &b);
+    integer_case_data(c, &b);
     b.written = c->m ? b.bytes[QDNN_OPERAND_Y] / (size_t)c->m * (size_t)c->rows : 0;
     bool ok = make_plan(handle, c, &plan) && integer_execute(handle, plan, &b, c->rows ? c->rows : -1);
     integer_buffers_free(&b);

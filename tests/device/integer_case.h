@@ -47,6 +47,9 @@ typedef struct integer_case {
     enum { SHIFT_BOTH, SHIFT_X, SHIFT_W } shifted;
 } integer_case;
 
+/* Alpha of cases with QDNN_ALPHA_NUMBER. */
+#define INTEGER_ALPHA (-1.5f)
+
 /* Random numbers that depend only on the seed. */
 uint32_t integer_random(uint32_t *state);
 /* Fills a matrix of codes; in rows of i4, the padding is cleared. */
@@ -80,6 +83,8 @@ typedef struct integer_buffers {
 } integer_buffers;
 void *integer_buffer(integer_buffers *buffers, qdnnOperand_t operand, size_t bytes, bool is_output);
 void integer_buffers_free(integer_buffers *buffers);
+/* Inputs of the case, and the results of host_ref. */
+void integer_case_data(const integer_case *c, integer_buffers *buffers);
 /* Executes that many rows (negative: all) and compares; destroys the plan. */
 bool integer_execute(qdnnHandle_t handle, qdnnPlan_t plan, const integer_buffers *buffers, int64_t rows);
 

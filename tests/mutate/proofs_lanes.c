@@ -596,7 +596,7 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
 /* ---- Barriers ---- */
 
 /* `bar.sync a` waits for all threads of the block, whatever a is: another barrier does the same, if no other instruction counts threads
- * at one. */
+ * at one. `bar.warp.sync` has none of these barriers. */
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
 {
     if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 ||
@@ -604,7 +604,7 @@ bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
         return false;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction other;
-        if (strstr(line, "bar.") == line + 1 &&
+        if (strncmp(line, "\tbar.", 5) == 0 && strncmp(line, "\tbar.warp.", 10) != 0 &&
             (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
             return false;
     }
