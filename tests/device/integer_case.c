@@ -11,10 +11,12 @@
 
 /* ---- Data ---- */
 
+/* The low bits of the state have short periods, and codes are made of low bits: rows would repeat themselves. */
 uint32_t integer_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
+    const uint32_t mixed = (*state ^ *state >> 16) * 0x7FEB352Du;
+    return (mixed ^ mixed >> 15) >> 8;
 }
 
 static int code_of(codes_fill fill, qdnnDataType_t type, uint32_t random)
