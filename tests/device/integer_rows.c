@@ -44,11 +44,11 @@ static kernel_spec spec_of(const integer_case *c)
     return s;
 }
 
-/* The steps for one row; the last one gets all of them. */
-static void steps_of(const integer_case *c, kernel_steps *steps)
+/* The steps for the planned rows; the last one gets all of them. */
+static void steps_of(const integer_case *c, int64_t planned, kernel_steps *steps)
 {
     const kernel_spec spec = spec_of(c);
-    const kernel_problem one = {.m = 1,
+    const kernel_problem few = {.m = (uint64_t)planned,
                                 .rows = (uint64_t)c->n,
                                 .columns = (uint64_t)c->k,
                                 .w_is_kn = c->w_is_kn,
@@ -57,9 +57,9 @@ static void steps_of(const integer_case *c, kernel_steps *steps)
                                 .w_zero = c->w_zero,
                                 .y_zero = c->y_zero,
                                 .multiplier = c->multiplier};
-    kernel_steps_of(row_of(c), &spec, &one, steps);
+    kernel_steps_of(row_of(c), &spec, &few, steps);
     kernel_step *last = &steps->at[steps->count - 1];
-    last->grid[1] = (uint64_t)c->m;
+    last->grid[1] = ((uint64_t)c->m + last->rows_per_block - 1) / last->rows_per_block;
     for (int i = 0; i < last->n_params; i++)
         if (last->params[i].is_rows)
             last->params[i].value = (uint64_t)c->m;
@@ -91,17 +91,17 @@ static void check_y(ptxvm *vm, const integer_buffers *b, const memory *m)
     free(y);
 }
 
-bool integer_rows_run(const char *sm, const integer_case *c)
+bool integer_rows_run(const char *sm, const integer_case *c, int64_t planned)
 {
     const ptxvm_config config = {.sm = sm, .seed = c->seed, .checks = EVERY_CHECK};
     ptxvm *vm = NULL;
     kernel_steps steps;
     integer_buffers b = {0};
     memory m = {0};
-    test_push_note("%s for one row, %lld x %lld x %lld, seed %u", c->name, (long long)c->m, (long long)c->n,
-                   (long long)c->k, (unsigned)c->seed);
+    test_push_note("%s for %lld rows, %lld x %lld x %lld, seed %u", c->name, (long long)planned,
+                   (long long)c->m, (long long)c->n, (long long)c->k, (unsigned)c->seed);
     integer_case_data(c, &b);
-    steps_of(c, &steps);
+    steps_of(c, planned, &steps);
     bool ok = CHECK(ptxvm_create(&config, &vm) == PTXVM_OK) && memory_make(vm, &b, steps.workspace, &m);
     for (int i = 0; i < steps.count && ok; i++)
         ok = step_launch(vm, sm, &steps.at[i], m.at, m.workspace);

@@ -82,10 +82,9 @@ enum {
     LONG_ROWS = 4, /* of which so many are executed with long rows */
     LENGTHS = 15,
     SHIFTS = 4,
-    FINE = 7, /* in which a last bit shows */
-    ALL_TRIALS = TRIALS + LENGTHS + SHIFTS + FINE,
-    ONE_ROW = 0, /* the first of the sizes */
-    ROWS = 3     /* with which its kernels are launched, too */
+    FINE = 7,   /* in which a last bit shows */
+    ERRORS = 3, /* the last of these */
+    ALL_TRIALS = TRIALS + LENGTHS + SHIFTS + FINE
 };
 
 static trial trial_at(int i)
@@ -151,14 +150,14 @@ static bool make_fine(integer_case *c, int turn)
     }
     if (c->y == I32)
         return false;
-    c->exposes = turn >= 4 ? EXPOSE_ERRORS : EXPOSE_REST;
+    c->exposes = turn >= FINE - ERRORS ? EXPOSE_ERRORS : EXPOSE_REST;
     c->fill = turn == 3 ? CODES_MOST : CODES_ANY;
     c->k = turn == 3 ? BEYOND : 48 * turn + 16;
-    if (turn >= 4 && c->group_size)
+    if (turn >= FINE - ERRORS && c->group_size)
         c->k = opposites(c->group_size, turn == 5);
     if (turn == 6)
         c->shift = 1;
-    return turn < 4 || c->group_size;
+    return turn < FINE - ERRORS || c->group_size;
 }
 
 static int64_t most_columns(int size)
@@ -169,11 +168,18 @@ static int64_t most_columns(int size)
     return most;
 }
 
-/* Every third trial of the kernels for one row is repeated with several. */
-static bool run_rows(int kind, int i, integer_case c)
+/* Every third trial of the kernels for one row and for a few is repeated with more rows. */
+static bool run_rows(int kind, int size, int i, integer_case c)
 {
-    c.m = ROWS;
-    return i % 3 || integer_rows_run(sizes[ONE_ROW].sms[kind % 2], &c);
+    const int64_t planned = sizes[size].m[0];
+    c.m = planned == 1 ? 3 : 7;
+    return i % 3 || integer_rows_run(sizes[size].sms[kind % 2], &c, planned);
+}
+
+/* The most rows and columns, or others. */
+static bool is_whole(int i)
+{
+    return i < WHOLE || i >= ALL_TRIALS - ERRORS;
 }
 
 static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
@@ -182,8 +188,8 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     integer_case c = kinds[kind];
     if (t.k > LONG && kinds[kind].group_size == 0)
         return true; /* strips of groups for all threads of a column */
-    c.m = sizes[size].m[i < WHOLE ? 0 : i % 4];
-    c.n = i < WHOLE ? most_columns(size) : sizes[size].n[(i + i / 4) % 4];
+    c.m = sizes[size].m[is_whole(i) ? 0 : i % 4];
+    c.n = is_whole(i) ? most_columns(size) : sizes[size].n[(i + i / 4) % 4];
     c.k = t.k;
     c.fill = t.fill;
     c.multiplier = c.fill == CODES_SMALL ? 0.75f : c.multiplier;
@@ -198,7 +204,7 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     if (i >= ALL_TRIALS - FINE && !make_fine(&c, i - (ALL_TRIALS - FINE)))
         return true;
     c.rows = c.k > LONG && size >= TILES ? LONG_ROWS : 0;
-    return integer_case_run(handle, &c) && (size != ONE_ROW || run_rows(kind, i, c));
+    return integer_case_run(handle, &c) && (size >= TILES || run_rows(kind, size, i, c));
 }
 
 /* By default one size of each kind, and few of its trials. */
