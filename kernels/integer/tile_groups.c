@@ -80,12 +80,10 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
 
 /* ---- The ends of groups and strips ---- */
 
-/* The sums are 16 times too large. A group that does not exist is skipped, and its scale is not read. */
-static void end_group(ptx_builder *b, const tile *t)
+/* The sums are 16 times too large. */
+static void add_group(ptx_builder *b, const tile *t)
 {
     const unsigned bytes = scale_bytes(t->spec->scale);
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_LT, t->group, t->group_count));
     for (unsigned j = 0; j < t->n_blocks; j++) {
         ptx_val scale[2];
         for (int e = 0; e < 2; e++)
@@ -97,6 +95,14 @@ static void end_group(ptx_builder *b, const tile *t)
                 ptx_fma(b, sum, scale[e % 2], t->parts[i][j][e]);
             }
     }
+}
+
+/* A group that does not exist is skipped, and its scale is not read. */
+static void add_group_if_any(ptx_builder *b, const tile *t)
+{
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, t->group, t->group_count));
+    add_group(b, t);
     ptx_end_if(b);
 }
 
@@ -134,7 +140,7 @@ static void end_stage(ptx_builder *b, const tile *t)
     if (!is_short(t->spec)) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_EQ, ptx_rem(b, t->k_left, ptx_u32(b, g)), 0));
-        end_group(b, t);
+        add_group(b, t);
         next_group(b, t);
         ptx_end_if(b);
     }
@@ -149,7 +155,7 @@ static void end_stage(ptx_builder *b, const tile *t)
 void tile_groups_end(ptx_builder *b, const tile *t)
 {
     if (!is_short(t->spec))
-        end_group(b, t);
+        add_group_if_any(b, t);
     end_strip(b, t);
 }
 
@@ -184,7 +190,10 @@ void tile_groups_compute(ptx_builder *b, const tile *t, unsigned stage, int half
                               begins ? t->none : t->sums[i][j]);
         }
         if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0) {
-            end_group(b, t);
+            if (t->spec->group_size < STAGE_K)
+                add_group_if_any(b, t);
+            else
+                add_group(b, t); /* every stage has a k */
             next_group(b, t);
         }
     }

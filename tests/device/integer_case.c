@@ -96,6 +96,11 @@ static float middle_of(const integer_case *c, float usual)
     return c->fill == CODES_SMALL ? 1.0f : usual;
 }
 
+float integer_small_multiplier(int64_t k, float usual)
+{
+    return k > 512 ? 64.0f / (float)k : usual;
+}
+
 /* ---- Buffers ---- */
 
 void *integer_buffer(integer_buffers *b, qdnnOperand_t operand, size_t bytes, bool is_output)
@@ -267,7 +272,8 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
     }
     if (c->multipliers) {
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
-        integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
+        const float middle = c->fill == CODES_SMALL ? integer_small_multiplier(c->k, 1) : 0.002f;
+        integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle, c->n,
                                  b->host[QDNN_OPERAND_MULTIPLIER]);
         for (int64_t i = 0; i < c->n && c->exposes; i++)
             ((float *)b->host[QDNN_OPERAND_MULTIPLIER])[i] = c->multiplier;

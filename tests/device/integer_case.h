@@ -63,6 +63,8 @@ void integer_fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, floa
 /* Multipliers of columns; those for small codes are multiples of 1/4, so that there are ties. */
 void integer_fill_multipliers(codes_fill fill, bool strange, uint32_t seed, float middle, int64_t n,
                               float *multipliers);
+/* A multiplier for sums of k products of small codes: the usual one, but sums of long rows would be clamped with it. */
+float integer_small_multiplier(int64_t k, float usual);
 /* An int32 bias; if strange, one in three is around a power of two. */
 void integer_fill_bias(codes_fill fill, bool strange, uint32_t seed, int64_t n, int32_t *bias);
 

@@ -78,8 +78,9 @@ enum {
     TRIALS = WHOLE + LENGTH(trials),
     ROUNDED = 32,
     LONG = 2000,
-    TILES = 2,     /* the first of the sizes that are tiles */
-    LONG_ROWS = 4, /* of which so many are executed with long rows */
+    TILES = 2,        /* the first of the sizes that are tiles */
+    LONG_ROWS = 4,    /* of which so many are executed with long rows */
+    TILE_GROUPS = 32, /* other groups have no tiles */
     LENGTHS = 15,
     SHIFTS = 4,
     FINE = 7,   /* in which a last bit shows */
@@ -192,7 +193,7 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     c.n = is_whole(i) ? most_columns(size) : sizes[size].n[(i + i / 4) % 4];
     c.k = t.k;
     c.fill = t.fill;
-    c.multiplier = c.fill == CODES_SMALL ? 0.75f : c.multiplier;
+    c.multiplier = c.fill == CODES_SMALL ? integer_small_multiplier(c.k, 0.75f) : c.multiplier;
     c.x_zero = zero_of(c.x_zero, c.x, c.fill, i);
     c.w_zero = zero_of(c.w_zero, c.w, c.fill, i / 2);
     c.y_zero = zero_of(c.y_zero, c.y, c.fill, i / 3);
@@ -203,7 +204,8 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     c.seed = (uint32_t)(1000 * kind + 100 * size + i + 1);
     if (i >= ALL_TRIALS - FINE && !make_fine(&c, i - (ALL_TRIALS - FINE)))
         return true;
-    c.rows = c.k > LONG && size >= TILES ? LONG_ROWS : 0;
+    const bool is_slow = c.k > LONG || (is_whole(i) && c.group_size % TILE_GROUPS);
+    c.rows = is_slow && size >= TILES ? LONG_ROWS : 0;
     return integer_case_run(handle, &c) && (size >= TILES || run_rows(kind, size, i, c));
 }
 
