@@ -16,6 +16,16 @@ int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, p
     return m;
 }
 
+int_matrix int_matrix_of_windows(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows,
+                                 unsigned bytes)
+{
+    return (int_matrix){.type = type,
+                        .base = base,
+                        .rows = rows,
+                        .pitch = ptx_u32(b, bytes),
+                        .low = ptx_cvt(b, PTX_U32, base)};
+}
+
 ptx_val int_row_that_exists(ptx_builder *b, const int_matrix *m, ptx_val row)
 {
     return ptx_mad(b, row, ptx_cvt(b, PTX_U64, m->pitch), m->base);

@@ -32,16 +32,35 @@ static fill_window window_of(ptx_builder *b, const fill *f, ptx_val row)
 
 /* The chunk of a window at the thread's k. */
 typedef struct window_chunk {
-    ptx_val row, column, channel; /* u32: position in the window */
-    ptx_val exists;               /* k is within the row */
+    ptx_val row, column; /* u32: position in the window; empty if it has only one row or column */
+    ptx_val channel;     /* u32 */
+    ptx_val exists;      /* k is within the row */
 } window_chunk;
 
 static window_chunk chunk_at(ptx_builder *b, const fill *f)
 {
-    ptx_val depth = ptx_u32(b, (uint32_t)f->spec->window_c), width = ptx_u32(b, (uint32_t)f->spec->window_w);
-    ptx_val position = ptx_div(b, f->k, depth), channel = ptx_sub(b, f->k, ptx_mul(b, position, depth));
-    ptx_val row = ptx_div(b, position, width), column = ptx_sub(b, position, ptx_mul(b, row, width));
-    return (window_chunk){row, column, channel, ptx_setp(b, PTX_LT, f->k, f->w.pitch)};
+    const uint32_t height = (uint32_t)f->spec->window_h, width = (uint32_t)f->spec->window_w;
+    window_chunk c = {.channel = f->k, .exists = ptx_setp(b, PTX_LT, f->k, f->w.pitch)};
+    if (height == 1 && width == 1)
+        return c;
+    ptx_val depth = ptx_u32(b, (uint32_t)f->spec->window_c), position = ptx_div(b, f->k, depth);
+    c.channel = ptx_sub(b, f->k, ptx_mul(b, position, depth));
+    if (width == 1) {
+        c.row = position;
+        return c;
+    }
+    c.column = position;
+    if (height == 1)
+        return c;
+    c.row = ptx_div(b, position, ptx_u32(b, width));
+    c.column = ptx_sub(b, position, ptx_mul(b, c.row, ptx_u32(b, width)));
+    return c;
+}
+
+/* Where the image is read: the window's first row or column, and so many further ones. */
+static ptx_val further(ptx_builder *b, ptx_val first, ptx_val count, ptx_val dilation)
+{
+    return count.kind == PTX_NOTHING ? first : ptx_mad(b, count, dilation, first);
 }
 
 /* Its address; *inside tells whether it is in the image. */
@@ -49,8 +68,8 @@ static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *
                               ptx_val *inside)
 {
     const fill_windows *s = &f->windows;
-    ptx_val h = ptx_mad(b, c->row, s->dilation[0], w->position[0]);
-    ptx_val v = ptx_mad(b, c->column, s->dilation[1], w->position[1]);
+    ptx_val h = further(b, w->position[0], c->row, s->dilation[0]);
+    ptx_val v = further(b, w->position[1], c->column, s->dilation[1]);
     *inside = ptx_setp_and(b, PTX_LT, h, s->in[0], ptx_setp_and(b, PTX_LT, v, s->in[1], c->exists));
     ptx_val pixel = ptx_mad(b, h, s->in[1], v), offset = ptx_mad(b, pixel, s->channels, c->channel);
     return ptx_add(b, w->image, ptx_cvt(b, PTX_U64, offset));
@@ -65,7 +84,8 @@ static bool has_end(const fill *f)
 
 static bool x_ends_with_zeros(const fill *f)
 {
-    return has_end(f) && (f->spec->w_zero || int_is_grouped(f->spec));
+    const bool is_padded_with_zeros = f->is_conv && !f->spec->x_zero;
+    return has_end(f) && (f->spec->w_zero || int_is_grouped(f->spec) || is_padded_with_zeros);
 }
 
 static bool w_ends_with_zeros(const fill *f)

@@ -32,6 +32,9 @@ typedef struct int_matrix {
 /* The bytes of a row of k codes (u32). */
 ptx_val int_row_bytes(ptx_builder *b, qdnnDataType_t type, ptx_val k);
 int_matrix int_matrix_begin(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows, ptx_val k);
+/* The same for a convolution on tensor cores, whose rows are windows: whole chunks of 16 bytes, so many that the specification says. */
+int_matrix int_matrix_of_windows(ptx_builder *b, qdnnDataType_t type, ptx_val base, ptx_val rows,
+                                 unsigned bytes);
 /* The address of a row (u64); rows past the end are replaced by the last, so that reads are valid. */
 ptx_val int_row(ptx_builder *b, const int_matrix *matrix, ptx_val row);
 ptx_val int_row_that_exists(ptx_builder *b, const int_matrix *matrix, ptx_val row);

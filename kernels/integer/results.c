@@ -89,13 +89,13 @@ static ptx_val requantized(ptx_builder *b, const int_results *r, const int_colum
                                            : ptx_clamp_s32(b, moved, -128, 127);
 }
 
-/* Each row has a scale of x. */
+/* Each row has a scale of x. Sums of groups start at +0, so they are never -0: none of their products is too small for f32. */
 static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
 {
     ptx_val of_x =
         ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
     if (c->scale.kind == PTX_NOTHING)
-        return ptx_mul(b, ptx_add(b, sum, ptx_f32(b, 0)), of_x);
+        return ptx_mul(b, sum, of_x);
     ptx_val first = r->spec->w_scale_first ? c->scale : of_x,
             second = r->spec->w_scale_first ? of_x : c->scale;
     return ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), first), second);

@@ -145,10 +145,13 @@ static unsigned few_tiles(const tile *t)
     return tiles <= t->stages ? tiles : 0;
 }
 
+/* Of the last of a few tiles, only the halves that have a k. */
 static void compute_stage(ptx_builder *b, const tile *t, unsigned stage)
 {
-    for (int half = 0; half < TILE_STEPS; half++)
-        compute_half(b, t, stage, half);
+    const unsigned last =
+        few_tiles(t) == stage + 1 ? fill_window_bytes(t->spec) - stage * FILL_ROW : FILL_ROW;
+    for (unsigned half = 0; half < TILE_STEPS && half * TILE_STEP < last; half++)
+        compute_half(b, t, stage, (int)half);
 }
 
 /* Counts the tiles that are left. */
@@ -247,9 +250,17 @@ static void loop_slowly(ptx_builder *b, tile *t, ptx_val left)
     }
 }
 
+/* The number of tiles of k. */
+static ptx_val tile_count(ptx_builder *b, const tile *t)
+{
+    if (t->fill.is_conv)
+        return ptx_u32(b, (fill_window_bytes(t->spec) + FILL_ROW - 1) / FILL_ROW);
+    return ptx_shr(b, ptx_add(b, t->fill.w.pitch, FILL_ROW - 1), 6);
+}
+
 static void main_loop(ptx_builder *b, tile *t)
 {
-    ptx_val tiles = ptx_shr(b, ptx_add(b, t->fill.w.pitch, FILL_ROW - 1), 6), left = ptx_var(b, tiles);
+    ptx_val tiles = tile_count(b, t), left = few_tiles(t) == 1 ? (ptx_val){0} : ptx_var(b, tiles);
     if (!t->fill.is_conv) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
@@ -441,14 +452,18 @@ static void operands_begin(ptx_builder *b, tile *t)
     f->first_column = ptx_mul_wide(b, f->is_conv ? y_block : x_block, ptx_u32(b, t->side));
     t->columns = f->is_conv ? all->number[NUMBER_CONV_OUTPUTS] : t->args.n;
     t->first_output = ptx_u64(b, 0);
-    if (f->is_conv) {
-        t->first_output = ptx_mul(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), t->columns);
-        codes = ptx_mad(b, t->first_output, t->args.k, codes);
+    if (!f->is_conv) {
+        f->x = int_matrix_begin(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
+        f->w = int_matrix_begin(b, t->spec->w_codes, codes, t->columns, t->args.k);
+        return;
     }
-    f->x = int_matrix_begin(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
-    f->w = int_matrix_begin(b, t->spec->w_codes, codes, t->columns, t->args.k);
-    if (f->is_conv)
-        windows_begin(b, t, ptx_ctaid_z(b));
+    const unsigned bytes = fill_window_bytes(t->spec);
+    t->args.k = ptx_u64(b, bytes);
+    t->first_output = ptx_mul(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), t->columns);
+    codes = ptx_mad(b, t->first_output, t->args.k, codes);
+    f->x = int_matrix_of_windows(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, bytes);
+    f->w = int_matrix_of_windows(b, t->spec->w_codes, codes, t->columns, bytes);
+    windows_begin(b, t, ptx_ctaid_z(b));
 }
 
 static void sums_begin(ptx_builder *b, tile *t)

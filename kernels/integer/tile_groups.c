@@ -80,12 +80,10 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
 
 /* ---- The ends of groups and strips ---- */
 
-/* The sums are 16 times too large. A group that does not exist is skipped, and its scale is not read. */
-static void end_group(ptx_builder *b, const tile *t)
+/* The sums are 16 times too large. */
+static void add_group(ptx_builder *b, const tile *t)
 {
     const unsigned bytes = scale_bytes(t->spec->scale);
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_LT, t->group, t->group_count));
     for (unsigned j = 0; j < t->n_blocks; j++) {
         ptx_val scale[2];
         for (int e = 0; e < 2; e++)
@@ -95,11 +93,23 @@ static void end_group(ptx_builder *b, const tile *t)
                 ptx_val sum = ptx_cvt_rn(b, PTX_F32, ptx_shr(b, t->sums[i][j][e], 4));
                 ptx_into(b, t->parts[i][j][e]);
                 ptx_fma(b, sum, scale[e % 2], t->parts[i][j][e]);
-                if (!is_short(t->spec))
-                    ptx_assign(b, t->sums[i][j][e], ptx_s32(b, 0));
             }
     }
+}
+
+/* A group that does not exist is skipped, and its scale is not read. */
+static void add_group_if_any(ptx_builder *b, const tile *t)
+{
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, t->group, t->group_count));
+    add_group(b, t);
     ptx_end_if(b);
+}
+
+static void next_group(ptx_builder *b, const tile *t)
+{
+    for (unsigned i = 0; i < t->m_blocks * t->n_blocks * 4 && !is_short(t->spec); i++)
+        ptx_assign(b, t->sums[i / 4 / t->n_blocks][i / 4 % t->n_blocks][i % 4], ptx_s32(b, 0));
     ptx_into(b, t->group);
     ptx_add(b, t->group, 1);
 }
@@ -111,33 +121,41 @@ static void end_strip(ptx_builder *b, const tile *t)
             for (int e = 0; e < 4; e++) {
                 ptx_into(b, t->totals[i][j][e]);
                 ptx_add(b, t->totals[i][j][e], t->parts[i][j][e]);
-                ptx_assign(b, t->parts[i][j][e], ptx_f32(b, 0));
             }
+}
+
+static void next_strip(ptx_builder *b, const tile *t)
+{
+    for (unsigned i = 0; i < t->m_blocks * t->n_blocks * 4; i++)
+        ptx_assign(b, t->parts[i / 4 / t->n_blocks][i / 4 % t->n_blocks][i % 4], ptx_f32(b, 0));
+    ptx_assign(b, t->k_left, ptx_u32(b, int_strip(t->spec)));
 }
 
 /* Groups of whole stages end when the k left in the strip is a multiple of their size. */
 static void end_stage(ptx_builder *b, const tile *t)
 {
-    const uint32_t g = (uint32_t)t->spec->group_size, strip = int_strip(t->spec);
+    const uint32_t g = (uint32_t)t->spec->group_size;
     ptx_into(b, t->k_left);
     ptx_sub(b, t->k_left, STAGE_K);
     if (!is_short(t->spec)) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_EQ, ptx_rem(b, t->k_left, ptx_u32(b, g)), 0));
-        end_group(b, t);
+        add_group(b, t);
+        next_group(b, t);
         ptx_end_if(b);
     }
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_EQ, t->k_left, 0));
     end_strip(b, t);
-    ptx_assign(b, t->k_left, ptx_u32(b, strip));
+    next_strip(b, t);
     ptx_end_if(b);
 }
 
-/* Ends whatever the last stage did not complete; if it did complete everything, this adds 0. */
+/* Ends whatever the last stage did not complete; if it did complete everything, this adds 0. Short groups end within their stage. */
 void tile_groups_end(ptx_builder *b, const tile *t)
 {
-    end_group(b, t);
+    if (!is_short(t->spec))
+        add_group_if_any(b, t);
     end_strip(b, t);
 }
 
@@ -171,8 +189,13 @@ void tile_groups_compute(ptx_builder *b, const tile *t, unsigned stage, int half
                 tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, t->sums[i][j], x[i], w,
                               begins ? t->none : t->sums[i][j]);
         }
-        if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0)
-            end_group(b, t);
+        if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0) {
+            if (t->spec->group_size < STAGE_K)
+                add_group_if_any(b, t);
+            else
+                add_group(b, t); /* every stage has a k */
+            next_group(b, t);
+        }
     }
     if (half == 1)
         end_stage(b, t);

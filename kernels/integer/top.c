@@ -2,15 +2,22 @@
  * block is found among those, and the thread that had it looks for its next. */
 #include "kernels/integer/integer.h"
 
+#include <string.h>
+
 enum { BLOCK = 256, WARPS = BLOCK / 32 };
 
 typedef struct top {
     ptx_val scores; /* u64: of the row */
     ptx_val count;  /* u32 */
     ptx_val shared; /* u32: a key for each warp */
-    ptx_val limit;  /* u64 variable: the last key taken */
+    ptx_val limit;  /* u64 variable: the last key taken; empty if one score is wanted */
     ptx_val best;   /* u64 variable: the thread's, of those below the limit; 0: none is left */
 } top;
+
+static bool is_single(const top *t)
+{
+    return t->limit.kind == PTX_NOTHING;
+}
 
 /* A number that is larger for what comes first: the score's bits in the order of numbers, then the place, the lower the
  * larger. -0 counts as +0, and every NaN becomes 0x7FFFFFFF, by the addition. In the order of numbers that is the largest of all; one
@@ -24,15 +31,20 @@ static ptx_val key_of(ptx_builder *b, ptx_val score, ptx_val place)
 }
 
 /* The best key of the thread's own scores that is below the limit. */
-static void look(ptx_builder *b, const top *t)
+static void look(ptx_builder *b, top *t)
 {
-    ptx_assign(b, t->best, ptx_u64(b, 0));
+    if (is_single(t))
+        t->best = ptx_var(b, ptx_u64(b, 0));
+    else
+        ptx_assign(b, t->best, ptx_u64(b, 0));
     ptx_val place = ptx_for(b, ptx_tid_x(b), t->count, BLOCK);
     ptx_val score = ptx_ld_global(b, PTX_F32, ptx_at(b, t->scores, place, 4), 0),
             key = key_of(b, score, place);
-    ptx_if(b, ptx_setp(b, PTX_LT, key, t->limit));
+    if (!is_single(t))
+        ptx_if(b, ptx_setp(b, PTX_LT, key, t->limit));
     ptx_assign(b, t->best, ptx_max(b, t->best, key));
-    ptx_end_if(b);
+    if (!is_single(t))
+        ptx_end_if(b);
     ptx_end_for(b);
 }
 
@@ -54,7 +66,8 @@ static ptx_val largest_of_block(ptx_builder *b, const top *t)
 {
     ptx_val tid = ptx_tid_x(b), lane = ptx_laneid(b);
     ptx_val mine = largest_of_lanes(b, t->best, 32);
-    ptx_syncthreads(b); /* the keys of the turn before have been read */
+    if (!is_single(t))
+        ptx_syncthreads(b); /* the keys of the turn before have been read */
     ptx_if(b, ptx_setp(b, PTX_EQ, lane, 0));
     ptx_st_shared(b, ptx_at(b, t->shared, ptx_shr(b, tid, 5), 8), 0, mine);
     ptx_end_if(b);
@@ -75,25 +88,45 @@ static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const k
     ptx_st_global(b, ptx_at(b, args->operand[QDNN_OPERAND_TOP_INDEX], at, 4), 0, index);
 }
 
+static void store_largest(ptx_builder *b, top *t, const kernel_spec *spec, const kernel_args *args,
+                          ptx_val line)
+{
+    look(b, t);
+    ptx_val key = largest_of_block(b, t);
+    ptx_if(b, ptx_setp(b, PTX_EQ, t->best, key));
+    store(b, t, spec, args, line, key);
+    ptx_end_if(b);
+}
+
+static void store_several(ptx_builder *b, top *t, const kernel_spec *spec, const kernel_args *args,
+                          ptx_val line)
+{
+    ptx_val wanted = args->number[NUMBER_TOP];
+    t->limit = ptx_var(b, ptx_u64(b, UINT64_MAX));
+    t->best = ptx_var(b, ptx_u64(b, UINT64_MAX));
+    ptx_val turn = ptx_for(b, ptx_u64(b, 0), wanted, ptx_u64(b, 1));
+    ptx_if(b, ptx_setp(b, PTX_EQ, t->best,
+                       t->limit)); /* at first every thread, then the one whose key was taken */
+    look(b, t);
+    ptx_end_if(b);
+    ptx_assign(b, t->limit, largest_of_block(b, t));
+    ptx_if(b, ptx_setp(b, PTX_EQ, t->best, t->limit));
+    store(b, t, spec, args, ptx_mad(b, line, wanted, turn), t->limit);
+    ptx_end_if(b);
+    ptx_end_for(b);
+}
+
 void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
     kernel_args args = kernel_declare(b, row, spec);
-    ptx_val line = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), wanted = args.number[NUMBER_TOP];
+    ptx_val line = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b));
     top t = {.count = ptx_cvt(b, PTX_U32, args.number[NUMBER_ROWS]),
              .shared = ptx_shared(b, "keys", PTX_U64, WARPS, 8)};
     t.scores = ptx_at(b, args.operand[QDNN_OPERAND_X], ptx_mul(b, line, args.number[NUMBER_ROWS]), 4);
-    t.limit = ptx_var(b, ptx_u64(b, UINT64_MAX));
-    t.best = ptx_var(b, ptx_u64(b, UINT64_MAX));
-    ptx_val turn = ptx_for(b, ptx_u64(b, 0), wanted, ptx_u64(b, 1));
-    ptx_if(b, ptx_setp(b, PTX_EQ, t.best,
-                       t.limit)); /* at first every thread, then the one whose key was taken */
-    look(b, &t);
-    ptx_end_if(b);
-    ptx_assign(b, t.limit, largest_of_block(b, &t));
-    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, t.limit));
-    store(b, &t, spec, &args, ptx_mad(b, line, wanted, turn), t.limit);
-    ptx_end_if(b);
-    ptx_end_for(b);
+    if (strcmp(row->name, "int4_top1") == 0)
+        store_largest(b, &t, spec, &args, line);
+    else
+        store_several(b, &t, spec, &args, line);
 }

@@ -161,13 +161,21 @@ static const vm_operand *limit_of(const vm_op *op)
     return op->n_operands - (op->inst->mod[S_HINT] ? 1 : 0) > 3 ? &op->operand[3] : NULL;
 }
 
-/* The number of source bytes to read: src-size or, with ignore-src, none. */
-static uint32_t source_bytes(const vm_warp *warp, const vm_operand *limit, int lane, uint32_t bytes)
+/* The number of source bytes to read: src-size or, with ignore-src, none. False after a fault: a src-size above the size of the copy is
+ * undefined behaviour. */
+static bool source_bytes(vm_warp *warp, const vm_op *op, const vm_operand *limit, int lane, uint32_t bytes,
+                         uint32_t *used)
 {
-    if (limit->width == 0)
-        return vm_predicate(warp, limit) >> lane & 1 ? 0 : bytes;
-    uint64_t size = ops_operand(warp, limit, lane);
-    return size < bytes ? (uint32_t)size : bytes;
+    if (limit->width == 0) {
+        *used = vm_predicate(warp, limit) >> lane & 1 ? 0 : bytes;
+        return true;
+    }
+    const uint64_t size = ops_operand(warp, limit, lane);
+    *used = (uint32_t)size;
+    if (size > bytes)
+        vm_fault(warp, op, lane, PTXVM_ERROR_EXECUTION, "a src-size of %llu bytes in a copy of %u bytes",
+                 (unsigned long long)size, (unsigned)bytes);
+    return size <= bytes;
 }
 
 static bool read_whole(vm_warp *warp, const vm_op *op, pending *item, uint32_t mask)
@@ -206,8 +214,10 @@ static bool read_limited(vm_warp *warp, const vm_op *op, const vm_operand *limit
     memset(item->data, 0, sizeof item->data);
     VM_EACH_LANE(lane, mask)
     {
-        uint32_t used = source_bytes(warp, limit, (int)lane, item->bytes);
+        uint32_t used;
         const uint8_t *host = NULL;
+        if (!source_bytes(warp, op, limit, (int)lane, item->bytes, &used))
+            return false;
         if (used && !(host = vm_translate_lane(warp, op, (int)lane, from->space, source[lane], used,
                                                item->bytes, VM_LOAD)))
             return false;

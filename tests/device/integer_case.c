@@ -11,10 +11,12 @@
 
 /* ---- Data ---- */
 
+/* The low bits of the state have short periods, and codes are made of low bits: rows would repeat themselves. */
 uint32_t integer_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
+    const uint32_t mixed = (*state ^ *state >> 16) * 0x7FEB352Du;
+    return (mixed ^ mixed >> 15) >> 8;
 }
 
 static int code_of(codes_fill fill, qdnnDataType_t type, uint32_t random)
@@ -92,6 +94,11 @@ void integer_fill_bias(codes_fill fill, bool strange, uint32_t seed, int64_t n, 
 static float middle_of(const integer_case *c, float usual)
 {
     return c->fill == CODES_SMALL ? 1.0f : usual;
+}
+
+float integer_small_multiplier(int64_t k, float usual)
+{
+    return k > 512 ? 64.0f / (float)k : usual;
 }
 
 /* ---- Buffers ---- */
@@ -220,7 +227,7 @@ static void compute_scaled(const integer_case *c, integer_buffers *b, const void
     const size_t element = ref_scalar_size((qdnnDataType_t)c->y);
     void *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(c->m * c->n) * element, true);
     ref_product law = {.alpha = c->alpha,
-                       .alpha_number = -1.5f,
+                       .alpha_number = INTEGER_ALPHA,
                        .bias = (qdnnDataType_t)c->bias,
                        .activation = c->activation,
                        .y = (qdnnDataType_t)c->y};
@@ -265,7 +272,8 @@ static void compute_codes(const integer_case *c, integer_buffers *b)
     }
     if (c->multipliers) {
         r.multipliers = integer_buffer(b, QDNN_OPERAND_MULTIPLIER, (size_t)c->n * 4, false);
-        integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle_of(c, 0.002f), c->n,
+        const float middle = c->fill == CODES_SMALL ? integer_small_multiplier(c->k, 1) : 0.002f;
+        integer_fill_multipliers(c->fill, c->strange, c->seed + 9, middle, c->n,
                                  b->host[QDNN_OPERAND_MULTIPLIER]);
         for (int64_t i = 0; i < c->n && c->exposes; i++)
             ((float *)b->host[QDNN_OPERAND_MULTIPLIER])[i] = c->multiplier;
@@ -282,8 +290,7 @@ static size_t shift_of(qdnnDataType_t type, size_t shift)
     return type == QDNN_DATA_I4 ? 4 * shift : shift;
 }
 
-/* Inputs, and the results of host_ref. */
-static void make_data(const integer_case *c, integer_buffers *b)
+void integer_case_data(const integer_case *c, integer_buffers *b)
 {
     const qdnnDataType_t x = (qdnnDataType_t)c->x, w = (qdnnDataType_t)c->w,
                          numbers = (qdnnDataType_t)c->quantizes;
@@ -351,7 +358,7 @@ static bool set_attributes(const integer_case *c, qdnnIntegerDescriptor_t d)
         if (!CHECK_QDNN(qdnnSetIntegerAttribute(d, (qdnnIntegerAttribute_t)values[i][0], values[i][1])))
             return false;
     return CHECK_QDNN(qdnnSetIntegerMultiplier(d, c->multiplier)) &&
-           (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetIntegerAlpha(d, -1.5f)));
+           (c->alpha != QDNN_ALPHA_NUMBER || CHECK_QDNN(qdnnSetIntegerAlpha(d, INTEGER_ALPHA)));
 }
 
 static bool make_plan(qdnnHandle_t handle, const integer_case *c, qdnnPlan_t *plan)
@@ -377,7 +384,7 @@ bool integer_case_run(qdnnHandle_t handle, const integer_case *c)
     qdnnPlan_t plan = NULL;
     test_push_note("%s, %lld x %lld x %lld, seed %u, shift %zu", c->name, (long long)c->m, (long long)c->n,
                    (long long)c->k, (unsigned)c->seed, c->shift);
-    make_data(c, &b);
+    integer_case_data(c, &b);
     b.written = c->m ? b.bytes[QDNN_OPERAND_Y] / (size_t)c->m * (size_t)c->rows : 0;
     bool ok = make_plan(handle, c, &plan) && integer_execute(handle, plan, &b, c->rows ? c->rows : -1);
     integer_buffers_free(&b);

@@ -47,6 +47,9 @@ typedef struct integer_case {
     enum { SHIFT_BOTH, SHIFT_X, SHIFT_W } shifted;
 } integer_case;
 
+/* Alpha of cases with QDNN_ALPHA_NUMBER. */
+#define INTEGER_ALPHA (-1.5f)
+
 /* Random numbers that depend only on the seed. */
 uint32_t integer_random(uint32_t *state);
 /* Fills a matrix of codes; in rows of i4, the padding is cleared. */
@@ -60,6 +63,8 @@ void integer_fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, floa
 /* Multipliers of columns; those for small codes are multiples of 1/4, so that there are ties. */
 void integer_fill_multipliers(codes_fill fill, bool strange, uint32_t seed, float middle, int64_t n,
                               float *multipliers);
+/* A multiplier for sums of k products of small codes: the usual one, but sums of long rows would be clamped with it. */
+float integer_small_multiplier(int64_t k, float usual);
 /* An int32 bias; if strange, one in three is around a power of two. */
 void integer_fill_bias(codes_fill fill, bool strange, uint32_t seed, int64_t n, int32_t *bias);
 
@@ -80,6 +85,8 @@ typedef struct integer_buffers {
 } integer_buffers;
 void *integer_buffer(integer_buffers *buffers, qdnnOperand_t operand, size_t bytes, bool is_output);
 void integer_buffers_free(integer_buffers *buffers);
+/* Inputs of the case, and the results of host_ref. */
+void integer_case_data(const integer_case *c, integer_buffers *buffers);
 /* Executes that many rows (negative: all) and compares; destroys the plan. */
 bool integer_execute(qdnnHandle_t handle, qdnnPlan_t plan, const integer_buffers *buffers, int64_t rows);
 

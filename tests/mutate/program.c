@@ -255,6 +255,15 @@ int step_type(const step *s, bool *has_sign)
     return type && strchr("usb", type[1]) ? atoi(type + 2) : 0;
 }
 
+int step_adds_products(const step *s)
+{
+    const char *k = step_starts(s, "mma.sync.aligned.m") ? strchr(s->i.opcode, 'k') : NULL;
+    const bool is_of_bytes = strstr(s->i.opcode, ".s32.s8.") || strstr(s->i.opcode, ".s32.u8.");
+    return k && is_of_bytes && !strstr(s->i.opcode, ".satfinite") && s->i.n == 4 && s->n_reads > s->n_writes
+               ? atoi(k + 1)
+               : 0;
+}
+
 uint64_t bits_mask(int width)
 {
     return width >= 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;

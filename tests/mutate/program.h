@@ -47,6 +47,10 @@ bool step_is(const step *s, const char *opcode);
 /* The bits of the integer type behind the opcode's last dot, and whether it has a sign; 0 for floats and predicates. */
 int step_type(const step *s, bool *has_sign);
 
+/* `mma` of bytes, with integer sums: how many products it adds to each addend, which are the last registers that it reads; 0 for all
+ * others. */
+int step_adds_products(const step *s);
+
 /* The lowest bits. */
 uint64_t bits_mask(int width);
 int bits_trailing_zeros(uint64_t x);

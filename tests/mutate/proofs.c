@@ -1,6 +1,8 @@
 /* The table of rules, and those about pointers, clamps and quotients. */
 #include "mutate/proofs.h"
 
+#include "mutate/ranges.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +48,55 @@ static uint64_t element_of(const char *ptx, const char *pointer)
     return least;
 }
 
+/* `[x]`: whether the parameter is declared as a pointer. */
+static bool is_pointer(const char *ptx, const char *parameter)
+{
+    char found[TEXT_MAX];
+    int align;
+    for (const char *line = ptx; line && *line != '{'; line = text_next_line(line))
+        if (sscanf(line, "\t.param .u64 .ptr .global .align %d %63[a-z0-9_]", &align, found) == 2 &&
+            strncmp(parameter + 1, found, strlen(found)) == 0 && parameter[1 + strlen(found)] == ']')
+            return true;
+    return false;
+}
+
+/* Whether a register is made of the lower bits of a pointer, and of what else has to be aligned. */
+static bool is_of_pointers(const char *ptx, const char *reg, int depth)
+{
+    instruction def, pointer;
+    if (depth == 0 || !text_definition(ptx, reg, &def))
+        return false;
+    if (text_is_opcode(&def, "or.b32"))
+        return is_of_pointers(ptx, def.operand[1], depth - 1) ||
+               is_of_pointers(ptx, def.operand[2], depth - 1);
+    return text_is_opcode(&def, "cvt.u32.u64") && text_definition(ptx, def.operand[1], &pointer) &&
+           text_is_opcode(&pointer, "ld.param.u64") && is_pointer(ptx, pointer.operand[1]);
+}
+
+/* The power of two that the register is always a multiple of. */
+static uint64_t unit_of(const char *ptx, const char *reg)
+{
+    const program *p = program_of(ptx);
+    ranges *r = p ? ranges_of(p) : NULL;
+    const int number = r ? program_register(p, reg) : NO_REGISTER;
+    const int zeros = number != NO_REGISTER ? bits_trailing_zeros(~range_anywhere(r, number).zeros) : 0;
+    return UINT64_C(1) << (zeros < 32 ? zeros : 32);
+}
+
 /* `and t, pointer, mask`; the bytes of an element of what it points to in *element. Codes are aligned to bytes, whatever the
  * bytes of a group are. */
 static bool masks_pointer(const char *ptx, const instruction *i, uint64_t *mask, uint64_t *element)
 {
     instruction low, pointer;
     if (!text_is_opcode(i, "and.b32") || !text_constant(i->operand[2], mask) ||
-        !text_definition(ptx, i->operand[1], &low) || !text_is_opcode(&low, "cvt.u32.u64") ||
-        !text_definition(ptx, low.operand[1], &pointer) || !text_is_opcode(&pointer, "ld.param.u64"))
+        !text_definition(ptx, i->operand[1], &low))
+        return false;
+    if (text_is_opcode(&low, "or.b32")) {
+        *element = unit_of(ptx, i->operand[1]);
+        return is_of_pointers(ptx, i->operand[1], PROOF_DEPTH);
+    }
+    if (!text_is_opcode(&low, "cvt.u32.u64") || !text_definition(ptx, low.operand[1], &pointer) ||
+        !text_is_opcode(&pointer, "ld.param.u64"))
         return false;
     const bool is_packed = strcmp(pointer.operand[1], "[codes]") == 0 && !strstr(ptx, "_plain_");
     *element = is_packed ? 1 : element_of(ptx, low.operand[1]);
@@ -111,6 +154,15 @@ static bool is_never_whole(const char *ptx, const mutant *m, const instruction *
            is_joined_to_alignment(ptx, use.operand[0], PROOF_DEPTH);
 }
 
+/* `cp.async.wait_group` of fewer groups waits for all that the original waits for, and for more. */
+static bool waits_for_more(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t old;
+    (void)ptx;
+    return m->kind == MUTANT_CONSTANT && text_is_opcode(i, "cp.async.wait_group") &&
+           text_constant(i->operand[0], &old) && strtoull(m->with, NULL, 0) < old;
+}
+
 /* Kernels take vectors where a pointer is aligned to them and enough elements are left: `setp.ge.and p, left, 128, aligned`. Where they
  * ask for more than they need, the other way is taken more often, and that one takes any pointer and any number of elements. Elements
  * are aligned to their size at least: a mask without bits below it asks for the same, and one that keeps all bits asks for more. */
@@ -137,8 +189,6 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
                                        : m->kind == MUTANT_COMPARISON && strcmp(m->with, "gt") == 0);
 }
 
-__extension__ typedef unsigned __int128 wide;
-
 /* The shift behind `mul.hi t, n, factor`, the only use of t; -1 where there is none. */
 static int shift_behind(const char *ptx, const instruction *i)
 {
@@ -163,7 +213,8 @@ uint64_t divisor_of(const char *ptx, const instruction *i)
     const int k = shift_behind(ptx, i);
     if (k < 0)
         return 0;
-    const wide power = (wide)1 << (64 + k), divisor = power / factor + (power % factor > factor / 2);
+    const unsigned_wide power = (unsigned_wide)1 << (64 + k),
+                        divisor = power / factor + (power % factor > factor / 2);
     return divisor * factor >= power && divisor * factor - power < divisor ? (uint64_t)divisor : 0;
 }
 
@@ -178,7 +229,8 @@ static bool factor_is_as_good(const char *ptx, const mutant *m, const instructio
     const uint64_t divisor = divisor_of(ptx, i);
     if (divisor == 0)
         return false;
-    const wide power = (wide)1 << (64 + shift_behind(ptx, i)), product = (wide)divisor * changed;
+    const unsigned_wide power = (unsigned_wide)1 << (64 + shift_behind(ptx, i)),
+                        product = (unsigned_wide)divisor * changed;
     return product >= power && (product - power) < power >> 60;
 }
 
@@ -239,6 +291,7 @@ static const struct {
     {"the other is never NaN", other_is_never_nan, false},
     {"NaN never comes", nan_never_comes, false},
     {"more is asked for than needed", asks_for_more, false},
+    {"more is waited for", waits_for_more, false},
     {"lane 0 gets the same", lane_0_gets_the_same, false},
     {"the factor divides as well", factor_is_as_good, false},
     {"the keys are the same", keys_are_the_same, false},

@@ -321,6 +321,19 @@ static bool bytes_have_no_sign(const change *c)
     return true;
 }
 
+/* `dp4a d, a, b, c`: an addend that differs in bits that nothing is carried from, and that nobody uses. */
+static bool addend_differs_below(const change *c)
+{
+    uint64_t before, after;
+    if (!step_starts(c->old, "dp4a.") || !step_is(&c->now, c->old->i.opcode) ||
+        !same_operands(c->old, &c->now, 0, 2) || !value_of(c, c->old, 3, &before) ||
+        !value_of(c, &c->now, 3, &after))
+        return false;
+    const uint64_t lower = bits_mask(used_zeros_of_products(c->p, c->old));
+    return ((before ^ after) & ~lower & UINT32_MAX) == 0 &&
+           ((before ^ after) & c->used[c->old->writes[0]]) == 0;
+}
+
 /* `ld.u8` and `ld.s8` differ above the byte. */
 static bool loads_the_same(const change *c)
 {
@@ -363,7 +376,7 @@ static bool result_is_known(const change *c)
 static bool (*const ways[])(const change *c) = {
     moves_the_same, bits_are_the_same, difference_is_above, comparison_is_the_same,
     has_no_sign,    converts_exactly,  lanes_are_the_same,  bytes_have_no_sign,
-    loads_the_same, stores_the_same,   result_is_known,
+    loads_the_same, stores_the_same,   result_is_known,     addend_differs_below,
 };
 
 bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i)

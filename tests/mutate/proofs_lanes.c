@@ -300,27 +300,35 @@ static bool stays_behind(const char *ptx, const char *variable, const fold *firs
 
 /* `and m, lane, bits`, `mad a, m, 4, shared`, `ld.shared t, [a]`, `mov v, t` on the last lines before a reduction: lanes begin with
  * the same where those bits of their numbers agree. Else with what is their own. */
-static uint32_t own_bits(const char *ptx, const fold *first, const char *variable)
+static uint32_t own_bits_of_load(const char *ptx, const char *loaded)
 {
-    const char *line = first->line - 1;
-    instruction move, load, address, lane;
+    instruction load, address, lane;
     uint64_t bits;
     char reg[TEXT_MAX];
-    while (line > ptx && line[-1] != '\n')
-        line--;
-    if (!text_parse(line, &move) || !text_is_opcode(&move, "mov.b32") ||
-        strcmp(move.operand[0], variable) != 0 || !text_definition(ptx, move.operand[1], &load) ||
-        !text_is_opcode(&load, "ld.shared.f32") || sscanf(load.operand[1], "[%63[%a-z0-9]]", reg) != 1 ||
-        !text_definition(ptx, reg, &address) || !text_is_opcode(&address, "mad.lo.u32") ||
-        !text_definition(ptx, address.operand[1], &lane) || !text_is_opcode(&lane, "and.b32") ||
-        !is_lane(ptx, lane.operand[1]) || !text_constant(lane.operand[2], &bits) ||
-        !text_constant(address.operand[2], &(uint64_t){0}))
+    if (!text_definition(ptx, loaded, &load) ||
+        (!text_is_opcode(&load, "ld.shared.f32") && !text_is_opcode(&load, "ld.shared.s32")) ||
+        sscanf(load.operand[1], "[%63[%a-z0-9]]", reg) != 1 || !text_definition(ptx, reg, &address) ||
+        !text_is_opcode(&address, "mad.lo.u32") || !text_definition(ptx, address.operand[1], &lane) ||
+        !text_is_opcode(&lane, "and.b32") || !is_lane(ptx, lane.operand[1]) ||
+        !text_constant(lane.operand[2], &bits) || !text_constant(address.operand[2], &(uint64_t){0}))
         return LANES - 1;
     instruction base;
     if (!text_definition(ptx, address.operand[3], &base) || !text_is_opcode(&base, "mov.u32") ||
         strchr(base.operand[1], '%'))
         return LANES - 1;
     return (uint32_t)bits & (LANES - 1);
+}
+
+static uint32_t own_bits(const char *ptx, const fold *first, const char *variable)
+{
+    const char *line = first->line - 1;
+    instruction move;
+    while (line > ptx && line[-1] != '\n')
+        line--;
+    return text_parse(line, &move) && text_is_opcode(&move, "mov.b32") &&
+                   strcmp(move.operand[0], variable) == 0
+               ? own_bits_of_load(ptx, move.operand[1])
+               : LANES - 1;
 }
 
 /* A reduction leaves the extreme, or the sum, of some lanes in each lane. Other masks or another last lane make no difference where
@@ -467,9 +475,10 @@ static bool is_summed(const char *ptx, const char *reg)
         uint64_t lanes[LANES];
         char result[TEXT_MAX] = "";
         const int n = strncmp(line, "\tshfl.sync.bfly.", 16) == 0 ? sums_from(ptx, line, folds, result) : 0;
-        if (n == 0 || strcmp(result, reg) != 0)
+        instruction shuffle;
+        if (n == 0 || strcmp(result, reg) != 0 || !text_parse(line, &shuffle))
             continue;
-        run_folds(folds, n, 0, LANES - 1, lanes);
+        run_folds(folds, n, 0, own_bits_of_load(ptx, shuffle.operand[1]), lanes);
         if (are_teams_alike(lanes))
             return true;
     }
@@ -561,7 +570,9 @@ static bool region_is_uniform(const char *ptx, const char *line)
         instruction i;
         if (!text_parse(line, &i) || strncmp(i.opcode, "bar", 3) == 0 || strncmp(i.opcode, "bra", 3) == 0 ||
             strncmp(i.opcode, "shfl", 4) == 0 || strncmp(i.opcode, "atom", 4) == 0 ||
-            strncmp(i.opcode, "red", 3) == 0 || !sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH) ||
+            strncmp(i.opcode, "red", 3) == 0 ||
+            !(sources_are_uniform(ptx, &i, branch, UNIFORM_DEPTH) ||
+              (text_writes(&i) && is_uniform(ptx, i.operand[0], branch, UNIFORM_DEPTH))) ||
             (text_writes(&i) && !is_named_only_in(ptx, branch, end, i.operand[0])))
             return false;
     }
@@ -596,7 +607,7 @@ bool any_lane_does(const char *ptx, const mutant *m, const instruction *i)
 /* ---- Barriers ---- */
 
 /* `bar.sync a` waits for all threads of the block, whatever a is: another barrier does the same, if no other instruction counts threads
- * at one. */
+ * at one. `bar.warp.sync` has none of these barriers. */
 bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
 {
     if (m->kind != MUTANT_CONSTANT || !text_is_opcode(i, "bar.sync") || i->n != 1 ||
@@ -604,7 +615,7 @@ bool any_barrier_does(const char *ptx, const mutant *m, const instruction *i)
         return false;
     for (const char *line = ptx; line; line = text_next_line(line)) {
         instruction other;
-        if (strstr(line, "bar.") == line + 1 &&
+        if (strncmp(line, "\tbar.", 5) == 0 && strncmp(line, "\tbar.warp.", 10) != 0 &&
             (!text_parse(line, &other) || !text_is_opcode(&other, "bar.sync") || other.n != 1))
             return false;
     }

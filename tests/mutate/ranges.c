@@ -212,11 +212,13 @@ static bool run_step(ranges *r, int number)
     bool has_changed = false;
     if (s->n_writes == 0)
         return false;
-    const range value = ranges_result(r, s);
+    range values[STEP_REGISTERS];
+    for (int k = 0; k < s->n_writes; k++)
+        values[k] = ranges_result_at(r, s, k);
     r->may_wrap[number] = may_wrap(r, s);
     for (int k = 0; k < s->n_writes; k++) {
-        const int reg = s->writes[k], width = r->p->width[reg];
-        range new_value = s->n_writes == 1 ? value : range_anything(width);
+        const int reg = s->writes[k];
+        const range new_value = values[k];
         forget_conditions(r, reg);
         if (r->variable[reg] >= 0) {
             range *old = &r->now[r->variable[reg]];
@@ -371,7 +373,8 @@ static bool sweep_once(ranges *r, int sweep, bool is_narrowing)
         r->blocks[k].next_below.is_reached = false;
     }
     for (int k = 0; k < r->n_variables; k++)
-        r->edge[k] = range_anything(r->p->width[r->register_of[k]]);
+        r->edge[k] =
+            r->is_empty[r->register_of[k]] ? range_nothing : range_anything(r->p->width[r->register_of[k]]);
     for (int k = 0; k < r->n_predicates; k++)
         r->condition[k] = NO_STEP;
     for (int k = 0; k < r->n_comparisons; k++)
@@ -543,12 +546,16 @@ static bool make_variables(ranges *r)
     r->register_of = calloc(n, sizeof *r->register_of);
     r->comparison = calloc((size_t)p->n_steps + 1, sizeof *r->comparison);
     bool *is_compared = calloc(n, sizeof *is_compared);
-    const bool is_made =
-        r->comparison && r->fixed && r->variable && r->predicate && r->register_of && is_compared;
+    r->is_empty = calloc(n, sizeof *r->is_empty);
+    const bool is_made = r->comparison && r->fixed && r->variable && r->predicate && r->register_of &&
+                         is_compared && r->is_empty;
     for (int k = 0; k < p->n_steps && is_made; k++) {
         r->comparison[k] = is_comparison(&p->steps[k]) ? r->n_comparisons++ : -1;
         for (int j = 0; j < p->steps[k].n_reads && compares(&p->steps[k]); j++)
             is_compared[p->steps[k].reads[j]] = true;
+        for (int j = 0; j < p->steps[k].n_writes; j++)
+            r->is_empty[p->steps[k].writes[j]] =
+                p->steps[k].guard != NO_REGISTER && p->definitions[p->steps[k].writes[j]] == 2;
     }
     for (int reg = 0; reg < p->n_registers && is_made; reg++) {
         const bool is_predicate = p->width[reg] == 1;
@@ -595,19 +602,21 @@ static bool make_users(ranges *r)
 
 /* Integer products (int8_qmatmul, w4a8_matmul), and products on tensor cores: those that use them, and those that stream weights,
  * which have a workspace for sums. */
+static bool is_of_integers(const char *text)
+{
+    return strstr(text, ".entry qdnn_int4_") || strstr(text, ".entry qdnn_int8_") ||
+           strstr(text, ".entry qdnn_w4a") || strstr(text, ".entry qdnn_w8a");
+}
+
 static bool counts_in_32_bits(const char *text)
 {
-    static const char *const marks[] = {".entry qdnn_int4_", ".entry qdnn_int8_", ".entry qdnn_w4a",
-                                        ".entry qdnn_w8a",   "\tmma.sync.",       " sums,\n"};
-    for (size_t k = 0; k < sizeof marks / sizeof marks[0]; k++)
-        if (strstr(text, marks[k]))
-            return true;
-    return false;
+    return is_of_integers(text) || strstr(text, "\tmma.sync.") || strstr(text, " sums,\n");
 }
 
 static void read_head(ranges *r)
 {
     r->is_limited = counts_in_32_bits(r->p->text);
+    r->is_integer = is_of_integers(r->p->text);
     const char *size = strstr(r->p->text, "\n.reqntid ");
     r->block_size = size ? atoi(size + strlen("\n.reqntid ")) : 1024;
 }
@@ -645,6 +654,7 @@ static void forget_ranges(ranges *r)
     free(r->relation);
     free(r->edge_relation);
     free(r->comparison);
+    free(r->is_empty);
     *r = (ranges){0};
 }
 

@@ -55,11 +55,16 @@ struct ranges {
     int n_comparisons;
     int block_size;  /* threads */
     bool is_limited; /* sizes are at most LIMITED_SIZE, as plans check */
+    bool is_integer; /* a product of integers: it is not launched without rows */
+    bool *
+        is_empty; /* of each register: nothing is in it before its only step, which has a guard, and so nobody reads it before */
 };
 
 /* At the place where the ranges are: of a register, of an operand of a step, of what a step writes. Empty where nothing is known yet. */
 range ranges_get(const ranges *r, int reg);
 range ranges_operand(const ranges *r, const step *s, int operand, int width);
 range ranges_result(const ranges *r, const step *s);
+/* The same of a step that writes several registers, by their place. */
+range ranges_result_at(const ranges *r, const step *s, int place);
 
 #endif

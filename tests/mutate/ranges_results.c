@@ -94,9 +94,11 @@ static range parameter(const ranges *r, const char *name, int width)
         return range_anything(width);
     if (is_pointer(r, name, &align))
         return range_both(range_between(0, INT64_MAX, 64), range_with_bits((uint64_t)align - 1, 0, 64), 64);
+    const bool is_there = r->is_integer && (strcmp(name, "[rows]") == 0 || strcmp(name, "[m]") == 0);
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
         if (strcmp(name, sizes[k].name) == 0)
-            return range_between(0, r->is_limited && sizes[k].is_limited ? LIMITED_SIZE : LARGEST_SIZE, 64);
+            return range_between(is_there, r->is_limited && sizes[k].is_limited ? LIMITED_SIZE : LARGEST_SIZE,
+                                 64);
     if (strcmp(name, "[top]") == 0)
         return range_between(1, TOP_MAX, 64);
     return strcmp(name, "[experts]") == 0 ? range_between(0, EXPERTS_MAX, 64) : range_anything(64);
@@ -324,6 +326,24 @@ static range of_magnitude(const ranges *r, const step *s, int width)
     return writer && step_is(writer, "abs.f32") && text_constant(s->i.operand[2], &most) && most <= 0x7F800000
                ? range_between(0, most, width)
                : range_anything(width);
+}
+
+/* Each product of two bytes is less than 2^16. */
+static range sum_of_products(const range *addend, int products)
+{
+    const wide most = (wide)products << 16;
+    return range_from_bounds(-1, 0, addend->low - most, addend->high + most, 32);
+}
+
+range ranges_result_at(const ranges *r, const step *s, int place)
+{
+    if (s->n_writes == 1)
+        return ranges_result(r, s);
+    const int products = step_adds_products(s);
+    if (products == 0)
+        return range_anything(r->p->width[s->writes[place]]);
+    const range addend = ranges_get(r, s->reads[s->n_reads - s->n_writes + place]);
+    return sum_of_products(&addend, products);
 }
 
 range ranges_result(const ranges *r, const step *s)

@@ -147,6 +147,81 @@ static uint64_t read_shr(const step *s, int operand, uint64_t used)
     return (used << k & bits_mask(width)) | (has_sign && brought_in ? UINT64_C(1) << (width - 1) : 0);
 }
 
+/* ---- Products of bytes ---- */
+
+static range range_of_constant_or_register(const step *s, int operand)
+{
+    uint64_t value;
+    if (s->reg[operand] != NO_REGISTER)
+        return range_anywhere(known, s->reg[operand]);
+    return constant(s, operand, &value) ? range_one_value(value & UINT32_MAX, 32) : range_anything(32);
+}
+
+/* The zeros that each of the four bytes ends with. */
+static int zeros_of_bytes(range r)
+{
+    int least = 8;
+    for (int k = 0; k < 4; k++) {
+        const int zeros = bits_trailing_zeros(~(r.zeros >> 8 * k & 0xFF));
+        least = zeros < least ? zeros : least;
+    }
+    return least;
+}
+
+/* Of the registers in braces. */
+static int zeros_of_fragment(const step *s, int first, int count)
+{
+    int least = count ? 8 : 0;
+    for (int k = first; k < first + count; k++) {
+        const int zeros = zeros_of_bytes(range_anywhere(known, s->reads[k]));
+        least = zeros < least ? zeros : least;
+    }
+    return least;
+}
+
+static int zeros_of_products(const step *s)
+{
+    int first = 0;
+    if (!known)
+        return 0;
+    if (step_starts(s, "dp4a."))
+        return zeros_of_bytes(range_of_constant_or_register(s, 1)) +
+               zeros_of_bytes(range_of_constant_or_register(s, 2));
+    if (!step_adds_products(s))
+        return 0;
+    for (const char *at = s->i.operand[1]; *at; at++)
+        first += *at == '%';
+    return zeros_of_fragment(s, 0, first) + zeros_of_fragment(s, first, s->n_reads - s->n_writes - first);
+}
+
+int used_zeros_of_products(const program *p, const step *s)
+{
+    known = ranges_of(p);
+    return zeros_of_products(s);
+}
+
+/* What is read of an addend. All bits of the factors are read, so that their zeros are there in both programs. */
+static uint64_t read_addend(const step *s, uint64_t used)
+{
+    const uint64_t lower = bits_mask(zeros_of_products(s));
+    return (used & lower) | (up_to(used) & ~lower);
+}
+
+static uint64_t read_dot(const step *s, int operand, uint64_t used)
+{
+    return operand == 3 ? read_addend(s, used) : used ? UINT64_MAX : 0;
+}
+
+static uint64_t used_of_mma(const step *s, int reg, const uint64_t *used)
+{
+    const int addends = s->n_reads - s->n_writes;
+    uint64_t bits = 0;
+    for (int k = 0; k < s->n_reads; k++)
+        if (s->reads[k] == reg)
+            bits |= k < addends ? UINT64_MAX : read_addend(s, used[s->writes[k - addends]]);
+    return bits;
+}
+
 static uint64_t read_field(const step *s, int operand, uint64_t used)
 {
     uint64_t position, count;
@@ -289,7 +364,7 @@ static const struct {
     {"testp.", read_if_used},
     {"copysign.", read_if_used},
     {"popc.", read_if_used},
-    {"dp4a.", read_if_used},
+    {"dp4a.", read_dot},
     {"rcp.", read_if_used},
     {"sqrt.", read_if_used},
 };
@@ -327,6 +402,8 @@ static uint64_t used_of_operands(const step *s, int reg, const uint64_t *used)
 {
     reader *reads = reader_of(s);
     uint64_t bits = 0;
+    if (step_adds_products(s))
+        return used_of_mma(s, reg, used);
     if (s->n_writes != 1 || reads == read_all)
         return UINT64_MAX;
     for (int k = 1; k < s->i.n; k++)

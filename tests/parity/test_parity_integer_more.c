@@ -25,16 +25,52 @@ static void sm_name(int index, char *text, size_t size)
 
 /* ---- Dots ---- */
 
+/* Which of the three roundings to f32 (of the sum, and of its products with the scales) decides between two results. */
+typedef enum { DOT_ANY, DOT_SUM, DOT_FIRST, DOT_SECOND } dot_exposes;
+
 typedef struct dot_case {
     int64_t k;
-    codes_fill fill;
+    codes_fill x_fill, w_fill;
     size_t x_shift, w_shift; /* bytes */
     float x_scale, w_scale;
+    dot_exposes exposes; /* scales that do are looked for */
 } dot_case;
 
-static bool run_dot(qdnnHandle_t handle, const dot_case *c, qdnnDataType_t y, uint32_t seed,
+/* A number with few enough bits for f64, as f32. */
+static float rounded(double x, bool toward_zero)
+{
+    const float near = (float)x;
+    return toward_zero && fabs((double)near) > fabs(x) ? nextafterf(near, 0) : near;
+}
+
+/* The result with one of the roundings toward zero. */
+static float dot_result(int32_t sum, float x_scale, float w_scale, dot_exposes toward_zero)
+{
+    const float number = rounded(sum, toward_zero == DOT_SUM);
+    const float first = rounded((double)number * (double)x_scale, toward_zero == DOT_FIRST);
+    return rounded((double)first * (double)w_scale, toward_zero == DOT_SECOND);
+}
+
+/* Scales around 1 with which the rounding shows in y. */
+static void fit_scales(dot_case *c, qdnnDataType_t y, int32_t sum, uint32_t seed)
+{
+    enum { TRIED = 1 << 22 };
+    for (int i = 0; i < TRIED && c->exposes != DOT_ANY; i++) {
+        uint32_t usual = 0, other = 0;
+        c->x_scale = 0x1p-10f * (1 + (float)integer_random(&seed) * 0x1p-24f);
+        c->w_scale = 0x1p-10f * (1 + (float)integer_random(&seed) * 0x1p-24f);
+        ref_scalar_store(y, &usual, 0, dot_result(sum, c->x_scale, c->w_scale, DOT_ANY));
+        ref_scalar_store(y, &other, 0, dot_result(sum, c->x_scale, c->w_scale, c->exposes));
+        if (usual != other)
+            return;
+    }
+    CHECK(c->exposes == DOT_ANY);
+}
+
+static bool run_dot(qdnnHandle_t handle, const dot_case *given, qdnnDataType_t y, uint32_t seed,
                     const uint32_t *a, const uint32_t *b)
 {
+    dot_case chosen = *given, *c = &chosen;
     const int64_t dims[] = {c->k}, one[] = {1};
     const size_t bytes = (size_t)ref_integer_row_bytes(QDNN_DATA_I4, c->k);
     qdnnTensorDescriptor_t t[3] = {NULL};
@@ -42,13 +78,15 @@ static bool run_dot(qdnnHandle_t handle, const dot_case *c, qdnnDataType_t y, ui
     integer_buffers buffers = {.shift = {[QDNN_OPERAND_X] = c->x_shift, [QDNN_OPERAND_CODES] = c->w_shift}};
     void *x = integer_buffer(&buffers, QDNN_OPERAND_X, bytes, false);
     void *codes = integer_buffer(&buffers, QDNN_OPERAND_CODES, bytes, false);
-    integer_fill(c->fill, QDNN_DATA_I4, seed, 1, c->k, x);
-    integer_fill(c->fill, QDNN_DATA_I4, seed + 1, 1, c->k, codes);
+    integer_fill(c->x_fill, QDNN_DATA_I4, seed, 1, c->k, x);
+    integer_fill(c->w_fill, QDNN_DATA_I4, seed + 1, 1, c->k, codes);
     if (a) {
         memcpy(x, a, bytes);
         memcpy(codes, b, bytes);
     }
     int32_t sum = ref_int4_dot(c->k, x, codes);
+    if (y != QDNN_DATA_I32)
+        fit_scales(c, y, sum, seed);
     void *out =
         integer_buffer(&buffers, QDNN_OPERAND_Y, y == QDNN_DATA_F16 || y == QDNN_DATA_BF16 ? 2 : 4, true);
     if (y == QDNN_DATA_I32) {
@@ -79,28 +117,42 @@ TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
     static const int64_t lengths[] = {0, 1, 7, 8, 9, 31, 32, 1000, 1025, 70001};
     static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16};
     const uint32_t a = 0xCDEF4321, b = 0xFEDC1234;
-    const dot_case known = {8, CODES_ANY, 0, 0, 0.5f, 0.25f};
+    const dot_case known = {8, CODES_ANY, CODES_ANY, 0, 0, 0.5f, 0.25f, DOT_ANY};
     qdnnHandle_t handle = ptxvm_begin(sms[index], 3, "all", "stderr");
     bool alive = handle && run_dot(handle, &known, QDNN_DATA_I32, 1, &a, &b) &&
                  run_dot(handle, &known, QDNN_DATA_F32, 1, &a, &b);
     for (int i = 0; i < LENGTH(lengths) && alive; i++)
         for (int k = 0; k < LENGTH(types) && alive; k++) {
-            const dot_case one = {lengths[i], CODES_ANY, 0, 0, 0.5f, 0.25f};
+            const dot_case one = {lengths[i], CODES_ANY, CODES_ANY, 0, 0, 0.5f, 0.25f, DOT_ANY};
             alive = run_dot(handle, &one, types[k], (uint32_t)(10 * i + k), NULL, NULL);
         }
     ptxvm_end(handle);
 }
 
-/* Vectors that end within the first, second and third turn of the threads, read by words and by 16 bytes; each of both out of line;
- * sums that f32 rounds up; scales whose order matters, that are rounded, that are infinite or NaN. */
+/* Vectors that end within the first, second and third turn of the threads, within and right behind a word, read by words and by 16 bytes;
+ * each of both out of line; sums below 0, and sums that f32 rounds up; scales whose order matters, that are rounded, that are infinite or
+ * NaN, and with which a last bit shows in y. */
+/* clang-format off */
 static const dot_case dot_trials[] = {
-    {20000, CODES_ANY, 0, 0, 0.3f, 1.1f},     {4096, CODES_ANY, 4, 0, 1.7f, 0.9f},
-    {17000, CODES_SMALL, 0, 0, 1.3f, 0.7f},   {8192, CODES_ENDS, 0, 0, 1e-30f, 1e-14f},
-    {8224, CODES_ANY, 0, 8, -0.1f, 3.0f},     {400003, CODES_MOST, 0, 0, 1.0f, 1.0f},
-    {16416, CODES_LEAST, 0, 0, 1e30f, 1e30f}, {32, CODES_ANY, 0, 0, INFINITY, 0.0f},
-    {64, CODES_ANY, 12, 12, 0.1f, -0.3f},     {2048, CODES_SMALL, 0, 4, NAN, 1.0f},
-    {2056, CODES_ANY, 0, 0, 0.7f, 0.01f},     {1, CODES_MOST, 8, 4, 1e-38f, 0.1f},
+    {20000,  CODES_ANY,   CODES_ANY,   0,  0,  0.3f,     1.1f,   DOT_ANY},
+    {4096,   CODES_ANY,   CODES_ANY,   4,  0,  1.7f,     0.9f,   DOT_ANY},
+    {17000,  CODES_SMALL, CODES_SMALL, 0,  0,  1.3f,     0.7f,   DOT_ANY},
+    {8192,   CODES_ENDS,  CODES_ENDS,  0,  0,  1e-30f,   1e-14f, DOT_ANY},
+    {8224,   CODES_ANY,   CODES_ANY,   0,  8,  -0.1f,    3.0f,   DOT_ANY},
+    {400003, CODES_MOST,  CODES_MOST,  0,  0,  1.0f,     1.0f,   DOT_ANY},
+    {16416,  CODES_LEAST, CODES_LEAST, 0,  0,  1e30f,    1e30f,  DOT_ANY},
+    {32,     CODES_ANY,   CODES_ANY,   0,  0,  INFINITY, 0.0f,   DOT_ANY},
+    {64,     CODES_ANY,   CODES_ANY,   12, 12, 0.1f,     -0.3f,  DOT_ANY},
+    {2048,   CODES_SMALL, CODES_SMALL, 0,  4,  NAN,      1.0f,   DOT_ANY},
+    {2064,   CODES_ANY,   CODES_ANY,   0,  0,  0.7f,     0.01f,  DOT_ANY},
+    {1,      CODES_MOST,  CODES_MOST,  8,  4,  1e-38f,   0.1f,   DOT_ANY},
+    {2049,   CODES_MOST,  CODES_LEAST, 0,  0,  0.1f,     0.3f,   DOT_ANY},
+    {9,      CODES_LEAST, CODES_MOST,  0,  0,  1.1f,     0.3f,   DOT_ANY},
+    {400003, CODES_MOST,  CODES_MOST,  0,  0,  1.0f,     1.0f,   DOT_SUM},
+    {401,    CODES_MOST,  CODES_MOST,  0,  0,  1.0f,     1.0f,   DOT_FIRST},
+    {402,    CODES_MOST,  CODES_MOST,  4,  0,  1.0f,     1.0f,   DOT_SECOND},
 };
+/* clang-format on */
 
 TEST_EACH(ParityInteger, DotTrials, sm_count, sm_name)
 {
@@ -119,8 +171,18 @@ TEST_EACH(ParityInteger, DotTrials, sm_count, sm_name)
 
 /* PLAIN: few different scores. STRANGE: NaNs, infinities and zeros among them. The others have the same sum in every row, so that the
  * scales make the scores, which are negative in some rows of the batch: RISING all different, STEPS equal in neighbouring lanes and in
- * different warps, MOSTLY_NAN, ZEROS of both signs, EDGES where a thread's next score may be missed. */
-typedef enum { TOP_PLAIN, TOP_STRANGE, TOP_RISING, TOP_STEPS, TOP_MOSTLY_NAN, TOP_ZEROS, TOP_EDGES } top_data;
+ * different warps, MOSTLY_NAN, ZEROS of both signs, EDGES where a thread's next score may be missed.
+ * EVERY: row i of x has its largest score at row i of w (by the number of bits in which their numbers agree), and so in each thread. */
+typedef enum {
+    TOP_PLAIN,
+    TOP_STRANGE,
+    TOP_RISING,
+    TOP_STEPS,
+    TOP_MOSTLY_NAN,
+    TOP_ZEROS,
+    TOP_EDGES,
+    TOP_EVERY
+} top_data;
 
 typedef struct top_case {
     int64_t batch, rows, k, top;
@@ -147,6 +209,8 @@ static float row_scale(top_data data, int64_t i, uint32_t r)
         return i % 3 ? -0.0f : 0.0f;
     case TOP_EDGES:
         return i % 256 < 4 ? 1000 + (float)i : 1 + (float)(i % 97);
+    case TOP_EVERY:
+        return 1;
     default:
         return any_scale(data, r);
     }
@@ -159,7 +223,9 @@ static void top_scales(top_data data, float *rows, int64_t n, float *batch, int6
         rows[i] = row_scale(data, i, integer_random(&seed));
     for (int64_t i = 0; i < m; i++) {
         const uint32_t r = integer_random(&seed);
-        batch[i] = data <= TOP_STRANGE ? any_scale(data, r) : signs[i % LENGTH(signs)];
+        batch[i] = data <= TOP_STRANGE ? any_scale(data, r)
+                   : data == TOP_EVERY ? 1
+                                       : signs[i % LENGTH(signs)];
     }
 }
 
@@ -207,6 +273,16 @@ static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
     return ok;
 }
 
+/* Code k of row i is 1 or -1, by bit k of i. */
+static void fill_bits(int64_t rows, int64_t k, uint8_t *codes)
+{
+    const int64_t row = ref_integer_row_bytes(QDNN_DATA_I4, k);
+    memset(codes, 0, (size_t)(rows * row));
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t bit = 0; bit < k; bit++)
+            codes[i * row + bit / 2] |= (uint8_t)((i >> bit & 1 ? 0x1 : 0xF) << bit % 2 * 4);
+}
+
 static integer_buffers top_inputs(const top_case *c, uint32_t seed)
 {
     integer_buffers b = {0};
@@ -216,6 +292,10 @@ static integer_buffers top_inputs(const top_case *c, uint32_t seed)
                  integer_buffer(&b, QDNN_OPERAND_X, (size_t)c->batch * row, false));
     integer_fill(fill, QDNN_DATA_I4, seed + 1, c->rows, c->k,
                  integer_buffer(&b, QDNN_OPERAND_CODES, (size_t)c->rows * row, false));
+    if (c->data == TOP_EVERY) {
+        fill_bits(c->batch, c->k, b.host[QDNN_OPERAND_X]);
+        fill_bits(c->rows, c->k, b.host[QDNN_OPERAND_CODES]);
+    }
     float *rows = integer_buffer(&b, QDNN_OPERAND_SCALE, (size_t)c->rows * 4, false);
     float *batch = integer_buffer(&b, QDNN_OPERAND_X_SCALE, (size_t)c->batch * 4, false);
     top_scales(c->data, rows, c->rows, batch, c->batch, seed + 2);
@@ -254,7 +334,7 @@ static const struct {
     {4, 1500, 2, 64, TOP_RISING},   {4, 700, 1, 40, TOP_STEPS},      {4, 300, 8, 9, TOP_MOSTLY_NAN},  {4, 600, 3, 20, TOP_ZEROS},
     {8, 256, 4, 64, TOP_STRANGE},   {12, 2047, 2, 3, TOP_RISING},    {6, 33, 2, 33, TOP_STEPS},       {3, 64, 2, 64, TOP_MOSTLY_NAN},
     {5, 40, 0, 7, TOP_PLAIN},       {20, 1025, 1, 5, TOP_MOSTLY_NAN}, {6, 255, 2, 64, TOP_RISING},    {16, 513, 7, 2, TOP_PLAIN},
-    {1, 257, 3, 2, TOP_EDGES},      {2, 1540, 3, 30, TOP_EDGES},
+    {1, 257, 3, 2, TOP_EDGES},      {2, 1540, 3, 30, TOP_EDGES},     {256, 256, 8, 3, TOP_EVERY},
 };
 /* clang-format on */
 

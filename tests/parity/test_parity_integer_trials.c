@@ -5,6 +5,7 @@
 
 #include "device/integer_case.h"
 #include "device/integer_expose.h"
+#include "device/integer_rows.h"
 #include "formats/sample.h"
 #include "parity/ptxvm.h"
 #include "test.h"
@@ -64,23 +65,33 @@ static const trial trials[] = {
     {4700, 0, CODES_ANY, false},  {4611, 1, CODES_ANY, false}, {4640, 0, CODES_SMALL, false},
 };
 
+/* With the most rows and columns, so that every stage and several strips of groups have all of them. */
+static const trial whole[] = {
+    {1056, 0, CODES_ANY, false},
+    {992, 0, CODES_SMALL, false},
+    {1121, 1, CODES_ANY, false},
+};
+
 /* Rows of every length between two chunks, read byte by byte; and x or w alone out of line. */
 enum {
-    TRIALS = LENGTH(trials),
+    WHOLE = LENGTH(whole),
+    TRIALS = WHOLE + LENGTH(trials),
     ROUNDED = 32,
     LONG = 2000,
-    TILES = 2,     /* the first of the sizes that are tiles */
-    LONG_ROWS = 4, /* of which so many are executed with long rows */
+    TILES = 2,        /* the first of the sizes that are tiles */
+    LONG_ROWS = 4,    /* of which so many are executed with long rows */
+    TILE_GROUPS = 32, /* other groups have no tiles */
     LENGTHS = 15,
     SHIFTS = 4,
-    FINE = 6, /* in which a last bit shows */
+    FINE = 7,   /* in which a last bit shows */
+    ERRORS = 3, /* the last of these */
     ALL_TRIALS = TRIALS + LENGTHS + SHIFTS + FINE
 };
 
 static trial trial_at(int i)
 {
     if (i < TRIALS)
-        return trials[i];
+        return i < WHOLE ? whole[i] : trials[i - WHOLE];
     if (i < TRIALS + LENGTHS)
         return (trial){ROUNDED + i - TRIALS + 1, 1, CODES_SMALL, false};
     return (trial){64, i % 2 ? 4 : 1, CODES_SMALL, false};
@@ -119,7 +130,14 @@ static void fit_multiplier(integer_case *c, int64_t least, float (*multiplier)(i
 }
 
 /* Sums beyond 2^24 are rounded: so many products of the largest codes. */
-enum { BEYOND = 1603, LONG_ENOUGH = 4700 };
+enum { BEYOND = 1603, LONG_ENOUGH = 4700, STRIP = 512 };
+
+/* Groups and their opposites: three strips, the last of which has two groups; or strips for all threads of a column. */
+static int64_t opposites(int64_t group_size, bool is_long)
+{
+    const int64_t half = is_long ? LONG_ENOUGH / group_size / 2 : STRIP / group_size + 1;
+    return 2 * half * group_size;
+}
 
 /* False where the case has nothing of the kind. */
 static bool make_fine(integer_case *c, int turn)
@@ -133,12 +151,36 @@ static bool make_fine(integer_case *c, int turn)
     }
     if (c->y == I32)
         return false;
-    c->exposes = turn >= 4 ? EXPOSE_ERRORS : EXPOSE_REST;
+    c->exposes = turn >= FINE - ERRORS ? EXPOSE_ERRORS : EXPOSE_REST;
     c->fill = turn == 3 ? CODES_MOST : CODES_ANY;
     c->k = turn == 3 ? BEYOND : 48 * turn + 16;
-    if (turn >= 4 && c->group_size) /* the second time, strips for all threads of a column */
-        c->k = turn == 4 ? 40 * c->group_size : (LONG_ENOUGH / c->group_size + 1) / 2 * 2 * c->group_size;
-    return turn < 4 || c->group_size;
+    if (turn >= FINE - ERRORS && c->group_size)
+        c->k = opposites(c->group_size, turn == 5);
+    if (turn == 6)
+        c->shift = 1;
+    return turn < FINE - ERRORS || c->group_size;
+}
+
+static int64_t most_columns(int size)
+{
+    int64_t most = 0;
+    for (int i = 0; i < LENGTH(sizes[size].n); i++)
+        most = sizes[size].n[i] > most ? sizes[size].n[i] : most;
+    return most;
+}
+
+/* Every third trial of the kernels for one row and for a few is repeated with more rows. */
+static bool run_rows(int kind, int size, int i, integer_case c)
+{
+    const int64_t planned = sizes[size].m[0];
+    c.m = planned == 1 ? 3 : 7;
+    return i % 3 || integer_rows_run(sizes[size].sms[kind % 2], &c, planned);
+}
+
+/* The most rows and columns, or others. */
+static bool is_whole(int i)
+{
+    return i < WHOLE || i >= ALL_TRIALS - ERRORS;
 }
 
 static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
@@ -147,11 +189,11 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     integer_case c = kinds[kind];
     if (t.k > LONG && kinds[kind].group_size == 0)
         return true; /* strips of groups for all threads of a column */
-    c.m = sizes[size].m[i % 4];
-    c.n = sizes[size].n[(i + i / 4) % 4];
+    c.m = sizes[size].m[is_whole(i) ? 0 : i % 4];
+    c.n = is_whole(i) ? most_columns(size) : sizes[size].n[(i + i / 4) % 4];
     c.k = t.k;
     c.fill = t.fill;
-    c.multiplier = c.fill == CODES_SMALL ? 0.75f : c.multiplier;
+    c.multiplier = c.fill == CODES_SMALL ? integer_small_multiplier(c.k, 0.75f) : c.multiplier;
     c.x_zero = zero_of(c.x_zero, c.x, c.fill, i);
     c.w_zero = zero_of(c.w_zero, c.w, c.fill, i / 2);
     c.y_zero = zero_of(c.y_zero, c.y, c.fill, i / 3);
@@ -162,8 +204,9 @@ static bool run_trial(qdnnHandle_t handle, int kind, int size, int i)
     c.seed = (uint32_t)(1000 * kind + 100 * size + i + 1);
     if (i >= ALL_TRIALS - FINE && !make_fine(&c, i - (ALL_TRIALS - FINE)))
         return true;
-    c.rows = c.k > LONG && size >= TILES ? LONG_ROWS : 0;
-    return (c.quantizes && c.k == 0) || integer_case_run(handle, &c);
+    const bool is_slow = c.k > LONG || (is_whole(i) && c.group_size % TILE_GROUPS);
+    c.rows = is_slow && size >= TILES ? LONG_ROWS : 0;
+    return integer_case_run(handle, &c) && (size >= TILES || run_rows(kind, size, i, c));
 }
 
 /* By default one size of each kind, and few of its trials. */

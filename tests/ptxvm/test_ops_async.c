@@ -74,6 +74,8 @@ static const ops_test CpAsync[] = {
     {"src_size_0_reads_nothing", SET_UP "mov.u64 %rd3, 0; mov.u32 %r8, 0; mov.u32 %r6, 7; "
         "st.shared.u32 [%r5+1024], %r6;\n"
         "cp.async.ca.shared.global [%r5+1024], [%rd3], 4, %r8; cp.async.wait_all;" SHOW, no},
+    {"src_size_too_large", SET_UP "mov.u32 %r8, 5; cp.async.ca.shared.global [%r5+1024], [%rd3], 4, %r8;",
+        .status = PTXVM_ERROR_EXECUTION},
     {"ignore_src", SET_UP "and.b32 %r8, %r0, 1; setp.ne.u32 %p2, %r8, 0;\n"
         "cp.async.ca.shared.global [%r5+1024], [%rd3], 4, %p2; cp.async.wait_all;" SHOW, odd_ignored},
     {"generic_target", SET_UP "cvt.u64.u32 %rd4, %r5; cvta.shared.u64 %rd4, %rd4; "
