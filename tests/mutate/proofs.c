@@ -129,7 +129,8 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
                (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0 &&
                 text_is_written_before(ptx, m->with, ptx + m->at));
     }
-    if (text_is_opcode(i, "setp.le.and.u64") && m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
+    if ((text_is_opcode(i, "setp.le.and.u64") || text_is_opcode(i, "setp.le.and.u32")) &&
+        m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
         return asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH);
     return text_is_opcode(i, "setp.ge.and.u64") && text_constant(i->operand[2], &old) &&
            asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH) &&
