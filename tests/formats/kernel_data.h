@@ -39,7 +39,7 @@ typedef enum {
     DATA_NESTED, /* for scales that are the elements themselves: at, beside and between the thresholds of a quant_case's nested map */
     DATA_LARGE,  /* normal times 2^60, in f16 2^12: products with small weights are moderate */
     DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
-                  * and blocks of any bits whose numbers are of moderate size: decoding them rounds */
+                  * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

@@ -280,6 +280,7 @@ static const struct {
     {"the field is wide enough", field_is_wide_enough, true},
     {"the quotient is the same", quotient_is_the_same, false},
     {"nothing is carried", nothing_is_carried, false},
+    {"any copy does", any_copy_does, false},
     {"the sum rounds alike", sum_rounds_alike, false},
 };
 

@@ -36,14 +36,17 @@ static int origin(const program *p, int reg, const char *line)
     return above == NO_STEP || above > at ? reg : origin(p, p->steps[at].reg[1], line);
 }
 
-/* Whether the two registers are copies of the same one. */
+bool registers_are_copies(const program *p, const char *one, const char *other, const char *line)
+{
+    const int a = program_register(p, one), b = program_register(p, other);
+    return a != NO_REGISTER && b != NO_REGISTER && origin(p, a, line) == origin(p, b, line);
+}
+
 static bool is_same_copy(const change *c, const mutant *m)
 {
     char old[TEXT_MAX];
     snprintf(old, sizeof old, "%.*s", (int)m->length, c->p->text + m->at);
-    const int a = program_register(c->p, old), b = program_register(c->p, m->with);
-    return a != NO_REGISTER && b != NO_REGISTER &&
-           origin(c->p, a, c->old->line) == origin(c->p, b, c->old->line);
+    return registers_are_copies(c->p, old, m->with, c->old->line);
 }
 
 /* Each holds one value at this place, and it is the same; or both are copies of one. */

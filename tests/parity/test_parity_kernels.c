@@ -298,7 +298,7 @@ static const shape shapes[] = {
     {6, 12, 1290, DATA_SUBNORMAL, false, 8, 0},
     {0, 68, 1034, DATA_CANCELS, false, 0, 0},
     {-9, 68, 40, DATA_NORMAL, false, 0, 0},
-    {0, 36, 1920, DATA_NORMAL, false, 0, 0},
+    {0, 36, 1984, DATA_NORMAL, false, 0, 0},
     /* By the general paths. */
     {0, 40, 1088, DATA_LARGE, false, 0, 0},
     {1, 68, 2090, DATA_LARGE, false, 3, 0},
@@ -307,7 +307,7 @@ static const shape shapes[] = {
     {0, 130, 64, DATA_LARGE, false, 0, 0},
     {0, 9, 4168, DATA_LARGE, false, 0, 0},
     {0, 24, 4096, DATA_LARGE, false, 0, 0},
-    {0, 36, 960, DATA_LARGE, false, 0, 0},
+    {0, 36, 1984, DATA_LARGE, false, 0, 0},
     /* By the fast paths but for a few outputs. */
     {0, 530, 128, DATA_UNEQUAL, false, 0, 0},
     {1, 270, 320, DATA_UNEQUAL, false, 0, 4},
