@@ -110,7 +110,8 @@ static void make_expected(trial *t)
         fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, data, t->n);
         if (t->how->edges)
             move_to_edges(&t->ref, (int64_t)kernel_columns_multiple(t->row), t->how->seed, data, t->n);
-        ref_fill_blocks(t->row, &t->ref, t->n, t->how->seed, t->how->callers, data, codes->host);
+        ref_fill_blocks(t->row, &t->ref, t->n, t->how->seed, t->how->callers ? BLOCKS_ANY : BLOCKS_OF_DATA,
+                        data, codes->host);
         return;
     }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);

@@ -128,7 +128,7 @@ static segments segments_begin(ptx_builder *b, blocks *s)
     rows = ptx_mad(b, ptx_and(b, s->team, 1), g.shape.second, rows);
     for (unsigned o = 0; o < s->outputs; o++) {
         for (unsigned k = 0; k < 4; k++)
-            g.last[o][k] = ptx_var(b, ptx_u32(b, 0));
+            g.last[o][k] = ptx_var_of(b, PTX_U32);
         g.from[o] = ptx_at(b, s->rows_at[o], piece, 1);
         for (unsigned half = 0; half < 2; half++) {
             ptx_val at = ptx_add(b, piece, half * LOAD_BYTES / 2);

@@ -101,6 +101,7 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .warps = s->warps,
                       .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
+                      .whole_chunks = true,
                       .shift = X_SHIFT,
                       .flip = s->pairs ? X_PAIR_BYTES : 0,
                       .shared = s->share.fast == BLOCK_BY_TABLE

@@ -54,7 +54,8 @@ static unsigned codes_alignment(const weights *w)
 /* Whether distances in bytes, from row to row and from chunk to chunk, fit into 32 bits. */
 static ptx_val is_moderate(ptx_builder *b, const weights *w, ptx_val all)
 {
-    all = ptx_setp_and(b, PTX_LT, w->k, ptx_u64(b, UINT64_C(1) << 31), all);
+    if (w->layout || w->coding.spec->reduction == KERNEL_K_ROWS) /* else K is the columns */
+        all = ptx_setp_and(b, PTX_LT, w->k, ptx_u64(b, UINT64_C(1) << 31), all);
     return w->layout ? all : ptx_setp_and(b, PTX_LT, w->matrix.columns, ptx_u64(b, UINT64_C(1) << 28), all);
 }
 

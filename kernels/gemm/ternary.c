@@ -117,6 +117,7 @@ static void begin_x(ptx_builder *b, ternary *s)
                       .warps = WARPS,
                       .round_bytes = X_ROUND_BYTES,
                       .copies = 1,
+                      .whole_chunks = true,
                       .shared = s->shared,
                       .chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane, 3)),
                       .slot = ptx_mad(b, a, X_DIGIT_BYTES, ptx_mad(b, j, LOAD_BYTES, s->shared))};

@@ -15,6 +15,19 @@ static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, p
     }
 }
 
+/* The same where a chunk exists as a whole or not at all. */
+static void load_whole_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists,
+                         ptx_val *x)
+{
+    const qdnnDataType_t type = w->spec->data;
+    for (unsigned e = 0; e < CHUNK; e++)
+        x[e] = ptx_var(b, ptx_f32(b, 0));
+    ptx_if(b, ptx_setp_and(b, PTX_LT, k, w->args->k, exists));
+    for (unsigned e = 0; e < CHUNK; e++)
+        ptx_assign(b, x[e], emit_load(b, type, from, (int)(e * element_bytes(type))));
+    ptx_end_if(b);
+}
+
 /* How many elements from e on are stored together. */
 static unsigned stored_together(const x_window *w, unsigned e)
 {
@@ -123,7 +136,7 @@ static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, 
         ptx_val has = row_tile_has(b, tile, ptx_add(b, p->row, ptx_u64(b, rows_ahead(w, t))));
         ptx_val from = row_address(b, w, tile, p, t, has);
         from = ptx_add(b, from, ptx_u64(b, more * element_bytes(w->spec->data)));
-        load_x(b, w, from, k, has, x);
+        (w->whole_chunks ? load_whole_x : load_x)(b, w, from, k, has, x);
         put_x(b, w, p, t, scaled, x);
     }
 }

@@ -121,7 +121,7 @@ static void fill_operands(const product_case *c, product_operands *o)
     const ref_product *p = &o->product;
     /* Beside other numbers, the sign of 0, the last bits of a sum and a tiny sum would not be seen. */
     const bool alone = c->kind == DATA_ZEROS || c->kind == DATA_TINY || c->kind == DATA_CANCELS ||
-                       c->weights.kind == DATA_SMALL;
+                       c->weights.kind == DATA_SMALL || c->weights.kind == DATA_UNEQUAL;
     const data_kind addends = alone ? DATA_ZEROS : DATA_NORMAL;
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
     const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),

@@ -84,7 +84,8 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_FLOOR] = "floor",
                                         [DATA_ENDS] = "end",
                                         [DATA_NESTED] = "nested-scale",
-                                        [DATA_LARGE] = "large"};
+                                        [DATA_LARGE] = "large",
+                                        [DATA_UNEQUAL] = "unequal"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
@@ -328,8 +329,34 @@ static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const ma
     }
 }
 
+/* The row of a product's weights that scale i of `count` belongs to, and its place in the row; groups that go down columns have columns for
+ * rows. */
+static int64_t row_of_scale(const quant_case *c, int64_t i, int64_t count, int64_t *place)
+{
+    const bool is_down = c->spec.groups == QDNN_GROUPS_COLUMNS;
+    const int64_t rows = c->dims[is_down], of_row = count > rows ? count / rows : 1;
+    *place = is_down ? i / rows : i % of_row;
+    return is_down ? i % rows : i / of_row;
+}
+
+/* What a scale is multiplied by. Unequal: in few rows, far apart and at all places among those that a thread takes, one scale is small
+ * or large, another one in each, and the others are 0, so that nothing hides what becomes of it. */
+static float factor_of_scale(const quant_case *c, int64_t i, int64_t count)
+{
+    enum { APART = 67 };
+    const int64_t of_row = count / c->dims[c->spec.groups == QDNN_GROUPS_COLUMNS];
+    int64_t place, row = row_of_scale(c, i, count, &place), turn = row / APART;
+    if (c->kind == DATA_SMALL)
+        return 0x1p-80f;
+    if (row % APART)
+        return 1;
+    if (of_row > 0 && place != turn / 2 % of_row)
+        return 0;
+    return turn % 2 ? 0x1p40f : 0x1p-80f;
+}
+
 /* After quantization, so that no floor of scales applies. */
-static void shrink(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
+static void change_scales(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     const bool has_minima =
         kernel_format(c->row)->zero_kind == QDNN_ZERO_MINIMUM && ref->zero == QDNN_DATA_F32;
@@ -337,10 +364,22 @@ static void shrink(const quant_case *c, const ref_quant_spec *ref, quant_operand
           *minimum = (float *)(void *)o->host[QDNN_OPERAND_ZERO];
     if (c->spec.scale != QDNN_SCALE_F32 || ref->nested)
         return;
-    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_SCALE] / 4; i++)
-        scale[i] *= 0x1p-80f;
-    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_ZERO] / 4 && has_minima; i++)
-        minimum[i] *= 0x1p-80f;
+    const int64_t count = (int64_t)o->bytes[QDNN_OPERAND_SCALE] / 4;
+    for (int64_t i = 0; i < count; i++) {
+        const float factor = factor_of_scale(c, i, count);
+        scale[i] *= factor;
+        if (has_minima)
+            minimum[i] *= factor;
+    }
+}
+
+/* Codes of a few elements of FP8: no quantizing gives NaN to numbers. */
+static void add_nans(const ref_quant_spec *ref, quant_operands *o)
+{
+    enum { APART = 9001, NAN_BITS = 0x7F };
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_CODES]; i += APART)
+        if (ref->storage == QDNN_DATA_F8E4M3 || ref->storage == QDNN_DATA_F8E5M2)
+            o->host[QDNN_OPERAND_CODES][i] |= NAN_BITS;
 }
 
 /* The inputs of quantize and dequantize are outputs of host_ref, unless they are a caller's. */
@@ -356,7 +395,11 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     else
         fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
     if (ref->block) {
-        ref_fill_blocks(c->row, ref, rows * columns, c->seed, c->callers, plain, codes);
+        ref_fill_blocks(c->row, ref, rows * columns, c->seed,
+                        c->callers                ? BLOCKS_ANY
+                        : c->kind == DATA_UNEQUAL ? BLOCKS_MODERATE
+                                                  : BLOCKS_OF_DATA,
+                        plain, codes);
         return;
     }
     fill_group_index(c, &m, o);
@@ -368,8 +411,10 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    if (c->kind == DATA_SMALL)
-        shrink(c, ref, o);
+    if (c->kind == DATA_SMALL || c->kind == DATA_UNEQUAL)
+        change_scales(c, ref, o);
+    if (c->kind == DATA_UNEQUAL)
+        add_nans(ref, o);
     fill_values(c, &m, o);
 }
 

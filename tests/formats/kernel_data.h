@@ -37,7 +37,9 @@ typedef enum {
     DATA_FLOOR, /* around 1e-12, the usual floor of a range, of both signs or of one, as the seed chooses; else 0 */
     DATA_ENDS, /* infinities of both signs, or of one as the seed chooses, the largest numbers, NaN and zeros */
     DATA_NESTED, /* for scales that are the elements themselves: at, beside and between the thresholds of a quant_case's nested map */
-    DATA_LARGE   /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_LARGE,  /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
+                  * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

@@ -130,7 +130,7 @@ static void fill_moderate_blocks(const ref_quant_spec *spec, int64_t elements, u
 }
 
 void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
-                     bool callers, void *data, uint8_t *blocks)
+                     blocks_kind kind, void *data, uint8_t *blocks)
 {
     ref_arrays arrays = {.codes = blocks};
     bool can_quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format) != NULL;
@@ -138,9 +138,9 @@ void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t 
         ref_quantize(spec, 1, n, data, &arrays);
     if (kernel_operation_of(row) != KERNEL_DEQUANTIZE)
         return;
-    if (callers)
+    if (kind == BLOCKS_ANY)
         fill_bytes(seed, blocks, ref_sizes_of(spec, 1, n).codes);
-    else if (!can_quantize)
+    else if (kind == BLOCKS_MODERATE || !can_quantize)
         fill_moderate_blocks(spec, (int64_t)kernel_columns_multiple(row), seed, n, blocks);
     ref_dequantize(spec, 1, n, &arrays, data);
 }

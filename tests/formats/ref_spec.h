@@ -15,8 +15,9 @@ size_t ref_element_bytes(const ref_quant_spec *spec, int operand);
 ref_arrays ref_arrays_of(uint8_t *const operands[QDNN_OPERAND_COUNT]);
 
 /* Data and blocks of a format in blocks, either from the other by host_ref. Blocks that are read are made of x; of
- * random bytes where the format cannot be quantized (numbers of moderate size) or they are a caller's (any numbers). */
+ * random bytes where they are to have any numbers, or any of moderate size, as the format needs that cannot be quantized. */
+typedef enum { BLOCKS_OF_DATA, BLOCKS_MODERATE, BLOCKS_ANY } blocks_kind;
 void ref_fill_blocks(const kernel_row *row, const ref_quant_spec *spec, int64_t n, uint32_t seed,
-                     bool callers, void *data, uint8_t *blocks);
+                     blocks_kind kind, void *data, uint8_t *blocks);
 
 #endif

@@ -210,13 +210,25 @@ static void fill_any_codes(const tensor_trial *t, uint32_t seed)
         }
 }
 
+/* Plain weights have numbers that the type of x has not; scales of a byte are all that there are. */
+static void change_weights(const tensor_trial *t, uint32_t seed)
+{
+    const bool has_bytes = t->spec.scale == QDNN_SCALE_E4M3 || t->spec.scale == QDNN_SCALE_E8M0;
+    if (t->weights == DATA_FEW_F16 && format_is_plain(t->row->format))
+        fill_data(t->weights, NULL, (qdnnDataType_t)t->ref.storage, seed, t->host[QDNN_OPERAND_CODES],
+                  t->n * t->k);
+    if (t->weights == DATA_SPECIAL && has_bytes && !t->spec.nested)
+        fill_callers_scales(t->spec.scale, seed, t->host[QDNN_OPERAND_SCALE], t->bytes[QDNN_OPERAND_SCALE]);
+}
+
 static void fill_weights(tensor_trial *t, uint32_t seed)
 {
     const int64_t rows = t->how->k_in_columns ? t->n : t->k, columns = t->how->k_in_columns ? t->k : t->n;
     const block_layout *blocks = block_layout_of(t->row->format);
     ref_arrays arrays = ref_arrays_of(t->host);
     uint8_t *plain = malloc((size_t)(rows * columns * 4) + 1);
-    fill_data(DATA_NORMAL, kernel_format(t->row), t->data, seed, plain, rows * columns);
+    fill_data(t->weights == DATA_SPECIAL ? DATA_NORMAL : t->weights, kernel_format(t->row), t->data, seed,
+              plain, rows * columns);
     if (blocks) {
         fill_bytes(seed, t->host[QDNN_OPERAND_CODES], t->bytes[QDNN_OPERAND_CODES]);
         tame_blocks(blocks, seed, t->host[QDNN_OPERAND_CODES], t->bytes[QDNN_OPERAND_CODES]);
@@ -234,6 +246,7 @@ static void fill_weights(tensor_trial *t, uint32_t seed)
         ref_quantize(&t->ref, rows, columns, plain, &arrays);
         if (t->any_codes && !format_is_plain(t->row->format))
             fill_any_codes(t, seed + 2);
+        change_weights(t, seed);
     }
     ref_dequantize(&t->ref, rows, columns, &arrays, plain);
     for (int64_t n = 0; n < t->n; n++)
@@ -461,6 +474,7 @@ void tensor_run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
                       .gap = s.gap,
                       .kind = s.kind,
                       .any_codes = s.any_codes,
+                      .weights = s.weights,
                       .few_blocks = s.few_blocks,
                       .all_strips = s.all_strips};
     tensor_device d = {.vm = vm, .sm = ptx_sm_find(tensor_families[family].name)};

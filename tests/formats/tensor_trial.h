@@ -42,6 +42,7 @@ typedef struct tensor_shape {
     bool few_blocks;
     int64_t gap;
     int any_codes;
+    data_kind weights;
     bool all_strips;
     unsigned only;
 } tensor_shape;
@@ -59,13 +60,14 @@ typedef struct tensor_trial {
     ref_quant_spec ref;
     qdnnDataType_t data;
     int64_t m, n, k;
-    int64_t gap;     /* elements between rows of x and of y */
-    size_t shift;    /* of every pointer to elements, in elements */
-    unsigned only;   /* not 0: of these operands alone (TENSOR_ONLY) */
-    data_kind kind;  /* of x */
-    int any_codes;   /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
-    bool few_blocks; /* one for all tiles of rows, where the kernel loops over them */
-    bool all_strips; /* the sums of strips are added by each of the kernels that can */
+    int64_t gap;       /* elements between rows of x and of y */
+    size_t shift;      /* of every pointer to elements, in elements */
+    unsigned only;     /* not 0: of these operands alone (TENSOR_ONLY) */
+    data_kind kind;    /* of x */
+    int any_codes;     /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
+    data_kind weights; /* special: every scale that a byte can be */
+    bool few_blocks;   /* one for all tiles of rows, where the kernel loops over them */
+    bool all_strips;   /* the sums of strips are added by each of the kernels that can */
     uint8_t *host[QDNN_OPERAND_COUNT];
     int64_t bytes[QDNN_OPERAND_COUNT];
     uint16_t *w16; /* [n][k] */

@@ -18,4 +18,7 @@ typedef struct change {
  * have been written, and for texts that are not understood. */
 bool change_of(const char *ptx, const mutant *m, change *c);
 
+/* Whether both registers are copies of the same one where a line reads them (proofs_values.c). */
+bool registers_are_copies(const program *p, const char *one, const char *other, const char *line);
+
 #endif

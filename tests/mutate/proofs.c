@@ -112,6 +112,17 @@ static bool is_alignment(const char *ptx, const instruction *i, uint64_t *elemen
            text_definition(ptx, i->operand[1], &masked) && masks_pointer(ptx, &masked, &mask, element);
 }
 
+/* The same of a pointer and the bytes of a row at once: `or.b64 both, bytes, pointer`. */
+static bool is_alignment_of_rows(const char *ptx, const instruction *i)
+{
+    instruction masked, low, both, pointer;
+    return text_is_opcode(i, "setp.eq.u32") && strcmp(i->operand[2], "0") == 0 &&
+           text_definition(ptx, i->operand[1], &masked) && text_is_opcode(&masked, "and.b32") &&
+           text_definition(ptx, masked.operand[1], &low) && text_is_opcode(&low, "cvt.u32.u64") &&
+           text_definition(ptx, low.operand[1], &both) && text_is_opcode(&both, "or.b64") &&
+           text_definition(ptx, both.operand[2], &pointer) && text_is_opcode(&pointer, "ld.param.u64");
+}
+
 /* Whether a predicate asks for an alignment, alone or besides something else: what it guards is the faster of two ways. */
 static bool asks_for_alignment(const char *ptx, const char *predicate, int depth)
 {
@@ -124,7 +135,7 @@ static bool asks_for_alignment(const char *ptx, const char *predicate, int depth
                asks_for_alignment(ptx, def.operand[2], depth - 1);
     if (strncmp(def.opcode, "setp.", 5) == 0 && strstr(def.opcode, ".and.") && def.n == 4)
         return asks_for_alignment(ptx, def.operand[3], depth - 1);
-    return is_alignment(ptx, &def, &element);
+    return is_alignment(ptx, &def, &element) || is_alignment_of_rows(ptx, &def);
 }
 
 /* Whether a predicate is only joined to others, by `and` or `or`, to one that asks for an alignment too: where it holds less often, the
@@ -163,6 +174,15 @@ static bool waits_for_more(const char *ptx, const mutant *m, const instruction *
            text_constant(i->operand[0], &old) && strtoull(m->with, NULL, 0) < old;
 }
 
+/* `setp.lt.and p, n, limit, q` where p is so joined: a lower limit holds less often. */
+static bool is_lower_limit(const char *ptx, const mutant *m, const instruction *i)
+{
+    uint64_t old, now;
+    return m->kind == MUTANT_CONSTANT && text_is_opcode(i, "setp.lt.and.u64") &&
+           text_constant(i->operand[2], &old) && text_constant(m->with, &now) && now < old &&
+           is_joined_to_alignment(ptx, i->operand[0], PROOF_DEPTH);
+}
+
 /* Kernels take vectors where a pointer is aligned to them and enough elements are left: `setp.ge.and p, left, 128, aligned`. Where they
  * ask for more than they need, the other way is taken more often, and that one takes any pointer and any number of elements. Elements
  * are aligned to their size at least: a mask without bits below it asks for the same, and one that keeps all bits asks for more. */
@@ -170,7 +190,7 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
 {
     instruction aligned;
     uint64_t old, element, now = strtoull(m->with, NULL, 0);
-    if (is_never_whole(ptx, m, i))
+    if (is_never_whole(ptx, m, i) || is_lower_limit(ptx, m, i))
         return true;
     if (masks_pointer(ptx, i, &old, &element))
         return m->kind == MUTANT_LOGIC ||
@@ -181,7 +201,8 @@ static bool asks_for_more(const char *ptx, const mutant *m, const instruction *i
                (m->kind == MUTANT_REGISTER && strcmp(m->with, aligned.operand[1]) == 0 &&
                 text_is_written_before(ptx, m->with, ptx + m->at));
     }
-    if (text_is_opcode(i, "setp.le.and.u64") && m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
+    if ((text_is_opcode(i, "setp.le.and.u64") || text_is_opcode(i, "setp.le.and.u32")) &&
+        m->kind == MUTANT_COMPARISON && strcmp(m->with, "lt") == 0)
         return asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH);
     return text_is_opcode(i, "setp.ge.and.u64") && text_constant(i->operand[2], &old) &&
            asks_for_alignment(ptx, i->operand[3], PROOF_DEPTH) &&
@@ -312,6 +333,7 @@ static const struct {
     {"the field is wide enough", field_is_wide_enough, true},
     {"the quotient is the same", quotient_is_the_same, false},
     {"nothing is carried", nothing_is_carried, false},
+    {"any copy does", any_copy_does, false},
     {"the sum rounds alike", sum_rounds_alike, false},
 };
 

@@ -42,6 +42,7 @@ bool result_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool difference_is_absorbed(const char *ptx, const mutant *m, const instruction *i);
 bool registers_have_the_same(const char *ptx, const mutant *m, const instruction *i);
 bool field_is_wide_enough(const char *ptx, const mutant *m, const instruction *i);
+bool any_copy_does(const char *ptx, const mutant *m, const instruction *i);
 bool nothing_is_carried(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 

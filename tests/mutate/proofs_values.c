@@ -1,11 +1,55 @@
 /* Rules about what registers hold where a step reads them: the same in two of them, zeros in their low bits, bits that nobody uses. */
 #include "mutate/change.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- One register for another ---- */
 
-/* Each holds one value at this place, and it is the same. */
+/* The step that defines a register; NO_STEP where several do. */
+static int definition_at(const program *p, int reg)
+{
+    for (int at = 0; at < p->n_steps && reg != NO_REGISTER && p->definitions[reg] == 1; at++)
+        for (int k = 0; k < p->steps[at].n_writes; k++)
+            if (p->steps[at].writes[k] == reg)
+                return at;
+    return NO_STEP;
+}
+
+/* `shfl.sync.bfly d, a, 0, 31, 0xFFFFFFFF` moves nothing. */
+static bool is_copy(const step *s)
+{
+    uint64_t distance, lanes;
+    return step_is(s, "shfl.sync.bfly.b32") && s->guard == NO_REGISTER && s->reg[1] != NO_REGISTER &&
+           text_constant(s->i.operand[2], &distance) && distance == 0 &&
+           text_constant(s->i.operand[4], &lanes) && lanes == 0xFFFFFFFF;
+}
+
+/* The register that a register is a copy of where a line reads it; itself where it is none. No label is between the definition of the copy
+ * and the line, and what it is a copy of is defined above it, once: it is the same when the line is reached. */
+static int origin(const program *p, int reg, const char *line)
+{
+    const int at = definition_at(p, reg);
+    if (at == NO_STEP || !is_copy(&p->steps[at]) || !text_is_written_before(p->text, p->names[reg], line))
+        return reg;
+    const int above = definition_at(p, p->steps[at].reg[1]);
+    return above == NO_STEP || above > at ? reg : origin(p, p->steps[at].reg[1], line);
+}
+
+bool registers_are_copies(const program *p, const char *one, const char *other, const char *line)
+{
+    const int a = program_register(p, one), b = program_register(p, other);
+    return a != NO_REGISTER && b != NO_REGISTER && origin(p, a, line) == origin(p, b, line);
+}
+
+static bool is_same_copy(const change *c, const mutant *m)
+{
+    char old[TEXT_MAX];
+    snprintf(old, sizeof old, "%.*s", (int)m->length, c->p->text + m->at);
+    return registers_are_copies(c->p, old, m->with, c->old->line);
+}
+
+/* Each holds one value at this place, and it is the same; or both are copies of one. */
 bool registers_have_the_same(const char *ptx, const mutant *m, const instruction *i)
 {
     change c;
@@ -13,6 +57,8 @@ bool registers_have_the_same(const char *ptx, const mutant *m, const instruction
     if (m->kind != MUTANT_REGISTER || !change_of(ptx, m, &c) || !ranges_go_to(c.r, c.at) ||
         c.old->i.n != c.now.i.n)
         return false;
+    if (is_same_copy(&c, m))
+        return true;
     for (int k = 0; k < c.old->i.n; k++) { /* the first operand of a store is an address */
         uint64_t before, after;
         if (strcmp(c.old->i.operand[k], c.now.i.operand[k]) == 0)
@@ -77,16 +123,6 @@ bool quotient_is_the_same(const char *ptx, const mutant *m, const instruction *i
 }
 
 /* ---- Roundings of numbers that need none ---- */
-
-/* The step that defines a register; NO_STEP where several do. */
-static int definition_at(const program *p, int reg)
-{
-    for (int at = 0; at < p->n_steps && reg != NO_REGISTER && p->definitions[reg] == 1; at++)
-        for (int k = 0; k < p->steps[at].n_writes; k++)
-            if (p->steps[at].writes[k] == reg)
-                return at;
-    return NO_STEP;
-}
 
 /* Whether the register is only shifted right by 16, so that its lower half matters in no other way than by its carry. */
 static bool is_upper_half_taken(const program *p, int reg)

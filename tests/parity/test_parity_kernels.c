@@ -298,6 +298,7 @@ static const shape shapes[] = {
     {6, 12, 1290, DATA_SUBNORMAL, false, 8, 0},
     {0, 68, 1034, DATA_CANCELS, false, 0, 0},
     {-9, 68, 40, DATA_NORMAL, false, 0, 0},
+    {0, 36, 1984, DATA_NORMAL, false, 0, 0},
     /* By the general paths. */
     {0, 40, 1088, DATA_LARGE, false, 0, 0},
     {1, 68, 2090, DATA_LARGE, false, 3, 0},
@@ -305,6 +306,15 @@ static const shape shapes[] = {
     {-1, 17, 301, DATA_LARGE, false, 4, 1},
     {0, 130, 64, DATA_LARGE, false, 0, 0},
     {0, 9, 4168, DATA_LARGE, false, 0, 0},
+    {0, 24, 4096, DATA_LARGE, false, 0, 0},
+    {0, 36, 1984, DATA_LARGE, false, 0, 0},
+    /* By the fast paths but for a few outputs. */
+    {0, 530, 128, DATA_UNEQUAL, false, 0, 0},
+    {1, 270, 320, DATA_UNEQUAL, false, 0, 4},
+    {0, 136, 1100, DATA_UNEQUAL, false, 3, 0},
+    {0, 40, 4096, DATA_UNEQUAL, false, 0, 0},
+    {0, 530, 64, DATA_UNEQUAL, false, 0, 0},
+    {1, 33, 1100, DATA_CANCELS, false, 3, 1},
 };
 enum { ALWAYS = 10 };
 static const char *const product_names[] = {
@@ -373,6 +383,10 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         c.weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
     if (at->kind == DATA_CANCELS)
         c.weights.kind = DATA_CONSTANT;
+    if (at->kind == DATA_UNEQUAL) {
+        c.kind = kernel_columns_multiple(row) == 1 ? DATA_LARGE : DATA_NORMAL;
+        c.weights.kind = DATA_UNEQUAL;
+    }
     c.x_gap = c.y_gap = at->gap;
     c.shift = at->shift;
     c.weights.callers = at->callers;
