@@ -104,7 +104,9 @@ static void fill_callers(const trial *t, const ref_arrays *arrays, int64_t group
                            groups);
     else
         fill_callers_scales(t->spec.scale, t->how->callers_first, arrays->scale, groups);
-    if (t->at[QDNN_OPERAND_ZERO].bytes > 0 && !is_uneven)
+    if (t->at[QDNN_OPERAND_ZERO].bytes > 0 && is_uneven)
+        fill_small_zeros(t->ref.zero, t->how->seed, arrays->zero, groups);
+    else if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
         fill_callers_zeros(t->ref.zero, t->how->callers_first, arrays->zero, groups);
 }
 

@@ -218,7 +218,7 @@ static void add_beside(trial_list *list)
  * are beside the bounds, and huge ones. */
 static void add_bounds(trial_list *list)
 {
-    enum { FEW_GROUPS = 10, MANY_GROUPS = 4, HUGE = 4 };
+    enum { FEW_GROUPS = 16, MANY_GROUPS = 6, HUGE = 4 };
     const int64_t groups =
         list->spec->channels ? (int64_t)list->spec->channels : list->tile / (int64_t)list->spec->group_size;
     const bool has_callers = !makes_ranges(list->row);
@@ -226,7 +226,7 @@ static void add_bounds(trial_list *list)
     for (uint32_t i = 0; i < count; i++)
         append(list, (parity_trial){.n = list->tile + (i % 2 ? 0 : 11),
                                     .kind = DATA_UNEVEN,
-                                    .seed = i + 140,
+                                    .seed = i + 144,
                                     .callers = has_callers && i % 4 < 3,
                                     .data_shift = i % 4 == 3});
     for (uint32_t i = 0; i < HUGE; i++)
@@ -269,6 +269,8 @@ static void add_ranges(trial_list *list)
         append(list, (parity_trial){.n = i % 2 ? 300 + 13 * i : 256 + (4 << (i / 2)),
                                     .kind = kinds[i],
                                     .seed = (uint32_t)i + 100});
+    for (uint32_t seed = 8; seed < 12; seed++)
+        append(list, (parity_trial){.n = 512, .kind = DATA_SCALE_TIES, .seed = seed});
     for (int i = 0; i < LENGTH(whole); i++)
         append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }

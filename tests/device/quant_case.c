@@ -302,7 +302,9 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
         fill_callers_scales(c->spec.scale, 0, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
-    else if (zeros > 0 && c->kind != DATA_UNEVEN)
+    else if (zeros > 0 && c->kind == DATA_UNEVEN)
+        fill_small_zeros(ref->zero, c->seed, o->host[QDNN_OPERAND_ZERO], zeros);
+    else if (zeros > 0)
         fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
 }
 

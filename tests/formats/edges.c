@@ -185,6 +185,14 @@ static void set_ways(bounds *b, int64_t n, size_t element, float kept, const voi
     }
 }
 
+/* An element whose code is the same all the way stays. */
+static void stay_where_same(bounds *b, int64_t n, size_t element)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (is_same_value(b->of_low[i], b->of_high[i]))
+            put_rank(b->high, i, element, rank_of(b->low, i, element));
+}
+
 void move_to_bounds(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *arrays,
                     uint32_t seed, float kept, void *x)
 {
@@ -195,6 +203,8 @@ void move_to_bounds(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
     if (n > 0 && bounds_alloc(&b, n, element)) {
         set_ways(&b, n, element, kept, x);
         code_values(&b, b.low, b.of_low);
+        code_values(&b, b.high, b.of_high);
+        stay_where_same(&b, n, element);
         for (int k = 0; k < 8 * (int)element && halve_all(&b, n, element); k++)
             ;
         for (int64_t i = 0; i < n; i++)

@@ -204,7 +204,8 @@ static float around_clamp(const format_facts *format, uint32_t random)
 }
 
 /* The divisor of the format's scale times a number with one bit more than f16 (or bf16) has. No number is negative and some are 0, so
- * that the range is the largest number; for seeds from 4 on of formats with zeros, its bits beyond the first are negative. */
+ * that the range is the largest number; for seeds with bit 2 of formats with zeros, its bits beyond the first are negative.
+ * For seeds with bit 3, the number is one last bit less. */
 static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
 {
     static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
@@ -215,7 +216,7 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
     if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
         return random % 2 ? largest : -largest * (ties[seed % 4] - 1.0f);
     float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
-    return ties[seed % 4] * largest * part;
+    return (seed & 8 ? nextafterf(ties[seed % 4] * largest, 0) : ties[seed % 4] * largest) * part;
 }
 
 /* Peaks of both signs, no two alike, on average so far apart as the seed chooses: some kernel's groups are as long. */
@@ -309,22 +310,35 @@ static uint32_t nested_bits(uint32_t random)
     return m == LARGEST ? bits : bits + (random >> 28) % 3 - 1;
 }
 
-/* A power of two. */
 float least_peak(const format_facts *format)
 {
-    int exponent;
-    const float largest = largest_of(format), part = frexpf(largest, &exponent);
-    return part == 0.5f ? largest : ldexpf(1, exponent);
+    return largest_of(format);
 }
 
-/* One in eight is a peak, which has few bits if the seed is odd, so that parts of it are numbers of a narrow type too. */
+/* At least 1, below 2, of 6 bits, and no power of two. Its reciprocal is rounded down, so that a product with it is just below an integer where the
+ * quotient is one. */
+static float few_bits(uint32_t *state)
+{
+    float value;
+    do
+        value = 1 + 0x1p-5f * (float)(next_random(state) >> 8 & 31);
+    while ((double)(1 / value) * (double)value >= 1);
+    return value;
+}
+
+/* One in eight is a peak. If the seed is odd, all peaks are alike and have few bits, so that parts of them are numbers of a narrow type; the scale
+ * has few bits too if the seed has bit 2. If the seed has bit 1, negative numbers are so small that a sum with another is hardly that other
+ * one. */
 static float uneven(const format_facts *format, uint32_t seed, uint32_t random)
 {
-    const float largest = largest_of(format);
-    const float fraction = seed & 1 ? 0x1p-4f * (float)(random >> 8 & 15) : 0x1p-21f * (float)(random >> 11);
-    const float value = random % 8 == 0 ? least_peak(format) * (1.0f + 0.25f * fraction)
-                                        : largest * 0x1p-21f * (float)(random >> 11);
-    return random & 0x80 ? -value : value;
+    uint32_t state = seeded(seed);
+    int exponent;
+    const float largest = largest_of(format), part = frexpf(largest, &exponent),
+                base = seed & 4 || part == 0.5f ? largest : ldexpf(1, exponent);
+    const float peak = base * (seed & 1 ? few_bits(&state) : 1.0f + 0x1p-23f * (float)(random >> 11));
+    const float value = random % 8 == 0 ? peak : largest * 0x1p-21f * (float)(random >> 11);
+    const bool is_small = seed & 2 && format->zero_kind != QDNN_ZERO_NONE;
+    return random & 0x80 ? -value * (is_small ? 0x1p-25f : 1.0f) : value;
 }
 
 /* The scale is the width of the range over the number of steps: the end that is infinite is `tie` steps away from 0, and a little more. */
@@ -635,6 +649,8 @@ static float beside_scale(const format_facts *format, float huge, uint32_t *stat
     const float bound = fabsf(tie(format, next_random(state) >> 4));
     if (bound == 0)
         return 1;
+    if (random >> 29 == 0 && huge == 0)
+        return few_bits(state);
     if (huge > 0)
         return huge / (bound < 1 ? 2 - bound : bound) * (1 - 0x1p-10f);
     uint32_t bits;
@@ -658,6 +674,19 @@ void fill_beside_scales(const format_facts *format, qdnnScaleType_t type, uint32
                 (uint8_t)((type == QDNN_SCALE_E4M3 ? 48 : 124) + next_random(&state) % 16);
         else
             put_bits(layout_of(scale_types[type]), scale, i, encode(layout_of(scale_types[type]), value));
+    }
+}
+
+void fill_small_zeros(qdnnDataType_t type, uint32_t seed, void *zero, int64_t n)
+{
+    uint32_t state = seeded(seed);
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t random = next_random(&state) >> 8;
+        const float value = 0x1p-24f * (float)(1 + random % 4);
+        if (random >> 8 & 1 && type == QDNN_DATA_F16)
+            put_bits(layout_of(type), zero, i, (random >> 4 & 1) << 15 | (1 + random % 4));
+        else if (random >> 8 & 1 && (type == QDNN_DATA_F32 || type == QDNN_DATA_BF16))
+            put_bits(layout_of(type), zero, i, encode(layout_of(type), random >> 4 & 1 ? -value : value));
     }
 }
 

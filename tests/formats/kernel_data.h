@@ -65,6 +65,8 @@ float least_peak(const format_facts *format);
 /* Scales by which numbers of few bits are a last bit beside the bounds between the format's codes; if they are huge, the largest f32 is. */
 void fill_beside_scales(const format_facts *format, qdnnScaleType_t type, uint32_t seed, bool is_huge,
                         void *scale, int64_t n);
+/* Makes every second zero of a float type so small that it hardly changes what it is added to. */
+void fill_small_zeros(qdnnDataType_t type, uint32_t seed, void *zero, int64_t n);
 void fill_bytes(uint32_t seed, void *bytes, int64_t n);
 
 #endif
