@@ -288,29 +288,36 @@ static void set_shape(quant_case *c, int64_t rows, int64_t columns)
     c->dims[1] = columns;
 }
 
+static void set_tensor(quant_case *c)
+{
+    c->granularity = QDNN_GRANULARITY_TENSOR;
+    c->extent = 0;
+    c->spec.groups = QDNN_GROUPS_FLAT;
+}
+
 /* So short that the kernel takes the elements themselves, which it takes as it does a list of ranges: those are f32. */
 static void set_list(quant_case *c, int i)
 {
     static const int64_t lengths[] = {8192, 257, 4104, 300, 2056, 32, 1000, 512};
     const int turn = i / 2;
+    set_tensor(c);
     set_shape(c, 1, lengths[turn % LENGTH(lengths)]);
     c->spec.data = i % 2 ? QDNN_DATA_F32 : c->spec.data;
     c->kind = DATA_ONE_HOT;
     c->seed = (uint32_t)turn;
 }
 
-/* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. */
+/* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. A global scale comes from the list of ranges: the largest is
+ * its first. */
 static void set_large(quant_case *c)
 {
     enum { COLUMNS = 4100, FEW_PEAKS = 3 };
     const int64_t rows[] = {
         [QDNN_DATA_F32] = 1031, [QDNN_DATA_F16] = 2060, [QDNN_DATA_BF16] = 2060, [QDNN_DATA_F64] = 515};
+    set_tensor(c);
     set_shape(c, rows[c->spec.data], COLUMNS);
-    c->granularity = QDNN_GRANULARITY_TENSOR;
-    c->extent = 0;
-    c->spec.groups = QDNN_GROUPS_FLAT;
-    c->kind = DATA_PEAKS;
-    c->seed = FEW_PEAKS;
+    c->kind = c->spec.global_scale ? DATA_ONE_HOT : DATA_PEAKS;
+    c->seed = c->spec.global_scale ? 0 : FEW_PEAKS;
 }
 
 /* Scales that are the elements' magnitudes, in several runs. */
@@ -341,7 +348,7 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
         c->spec.division = division;
     } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.global_scale))
         set_large(c);
-    else if (is_tensor && i < MATRIX_EXTRAS - 1)
+    else if ((is_tensor || c->spec.global_scale) && i < MATRIX_EXTRAS - 1)
         set_list(c, i);
     else
         return false;
