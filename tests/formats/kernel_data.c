@@ -336,7 +336,8 @@ static float uneven(const format_facts *format, uint32_t seed, uint32_t random)
     const float largest = largest_of(format), part = frexpf(largest, &exponent),
                 base = seed & 4 || part == 0.5f ? largest : ldexpf(1, exponent);
     const float peak = base * (seed & 1 ? few_bits(&state) : 1.0f + 0x1p-23f * (float)(random >> 11));
-    const float value = random % 8 == 0 ? peak : largest * 0x1p-21f * (float)(random >> 11);
+    const int below = random & 8 ? (int)(random >> 4 & 7) : 0; /* powers of two: all codes, the least too */
+    const float value = random % 8 == 0 ? peak : ldexpf(largest * 0x1p-21f * (float)(random >> 11), -below);
     const bool is_small = seed & 2 && format->zero_kind != QDNN_ZERO_NONE;
     return random & 0x80 ? -value * (is_small ? 0x1p-25f : 1.0f) : value;
 }
@@ -651,8 +652,10 @@ static float beside_scale(const format_facts *format, float huge, uint32_t *stat
         return 1;
     if (random >> 29 == 0 && huge == 0)
         return few_bits(state);
-    if (huge > 0)
-        return huge / (bound < 1 ? 2 - bound : bound) * (1 - 0x1p-10f);
+    if (huge > 0) {
+        const float value = huge / (bound < 1 ? 2 - bound : bound) * (1 - 0x1p-10f);
+        return random >> 30 ? value : -value;
+    }
     uint32_t bits;
     float value = (float)((random >> 8 & 0xFFF) | 1) * ldexpf(1, -(int)(random % 13)) / bound;
     memcpy(&bits, &value, sizeof bits);

@@ -299,11 +299,15 @@ static void set_tensor(quant_case *c)
 static void set_list(quant_case *c, int i)
 {
     static const int64_t lengths[] = {8192, 257, 4104, 300, 2056, 32, 1000, 512};
+    static const data_kind kinds[] = {DATA_SPECIAL,   DATA_ENDS,       DATA_HUGE,   DATA_UNEVEN,
+                                      DATA_SUBNORMAL, DATA_SCALE_TIES, DATA_HALVES, DATA_INFINITE,
+                                      DATA_LEAST,     DATA_SPREAD};
+    enum { HOT = 34 };
     const int turn = i / 2;
     set_tensor(c);
     set_shape(c, 1, lengths[turn % LENGTH(lengths)]);
     c->spec.data = i % 2 ? QDNN_DATA_F32 : c->spec.data;
-    c->kind = DATA_ONE_HOT;
+    c->kind = turn < HOT ? DATA_ONE_HOT : kinds[turn % LENGTH(kinds)];
     c->seed = (uint32_t)turn;
 }
 

@@ -19,7 +19,7 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other);
 
 /* More for the kernels that a tensor's matrix hardly tests: those of a list of ranges, and of scales over scales. False where the
  * settings need none. The last is large. */
-enum { MATRIX_EXTRAS = 69 };
+enum { MATRIX_EXTRAS = 89 };
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra);
 
 #endif
