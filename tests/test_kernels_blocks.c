@@ -170,10 +170,11 @@ static void add_places(block_trials *all, int index)
     add_trial(all, (parity_trial){.n = 0, .kind = DATA_NORMAL, .seed = 40});
     add_trial(all,
               (parity_trial){.n = tile, .kind = DATA_SPECIAL, .seed = 41, .callers = true, .exact = true});
-    for (uint32_t i = 0; i < 6; i++) /* any bytes */
-        add_trial(all,
-                  (parity_trial){
-                      .n = (int64_t)(i + 2) * block, .kind = DATA_SPECIAL, .seed = i + 42, .callers = true});
+    for (uint32_t i = 0; i < 14; i++) /* any bytes, and so many that some scale is NaN */
+        add_trial(all, (parity_trial){.n = i < 6 ? (int64_t)(i + 2) * block : 2 * tile,
+                                      .kind = DATA_SPECIAL,
+                                      .seed = i + 42,
+                                      .callers = true});
     const uint64_t far = (UINT64_C(1) << 33) / (uint64_t)tile + 7;
     add_trial(all, (parity_trial){.n = tile, .kind = DATA_NORMAL, .seed = 50, .block = far});
 }

@@ -96,6 +96,30 @@ bool parity_is(const kernel_row *row, const char *operation)
     return strncmp(row->name, operation, strlen(operation)) == 0;
 }
 
+static void fill_callers(const trial *t, const ref_arrays *arrays, int64_t groups)
+{
+    const bool is_uneven = t->how->kind == DATA_UNEVEN, is_huge = t->how->kind == DATA_INFINITE_TIES;
+    if (is_uneven || is_huge)
+        fill_beside_scales(kernel_format(t->row), t->spec.scale, t->how->seed, is_huge, arrays->scale,
+                           groups);
+    else
+        fill_callers_scales(t->spec.scale, t->how->callers_first, arrays->scale, groups);
+    if (t->at[QDNN_OPERAND_ZERO].bytes > 0 && is_uneven)
+        fill_small_zeros(t->ref.zero, t->how->seed, arrays->zero, groups);
+    else if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
+        fill_callers_zeros(t->ref.zero, t->how->callers_first, arrays->zero, groups);
+}
+
+/* Of scales that are made of the elements, the largest elements stay. */
+static void move_elements(const trial *t, void *x, const ref_arrays *arrays)
+{
+    const bool has_callers = kernel_operation_of(t->row) == KERNEL_QUANTIZE;
+    move_to_bounds(&t->ref, 1, t->n, arrays, t->how->seed,
+                   has_callers ? 0 : least_peak(kernel_format(t->row)), x);
+    if (!has_callers)
+        ref_scale(&t->ref, 1, t->n, x, arrays);
+}
+
 /* Fills host buffers with the inputs and the expected outputs. Inputs of quantize and dequantize are the
  * reference's own outputs, unless they are a caller's. */
 static void make_expected(trial *t)
@@ -123,11 +147,10 @@ static void make_expected(trial *t)
         fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X],
                   t->n);
     ref_scale(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
-    if (t->how->callers) {
-        fill_callers_scales(t->spec.scale, t->how->callers_first, arrays.scale, groups);
-        if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
-            fill_callers_zeros(t->ref.zero, t->how->callers_first, arrays.zero, groups);
-    }
+    if (t->how->callers)
+        fill_callers(t, &arrays, groups);
+    if (t->how->kind == DATA_UNEVEN)
+        move_elements(t, host[QDNN_OPERAND_X], &arrays);
     ref_quantize(&t->ref, 1, t->n, host[QDNN_OPERAND_X], &arrays);
     if (!parity_is(t->row, "dequantize"))
         return;

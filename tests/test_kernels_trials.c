@@ -214,6 +214,29 @@ static void add_beside(trial_list *list)
                                                            : 0});
 }
 
+/* Elements at the bounds between codes. Where groups are few, so are the scales of a launch. Scales that the elements make, those of a caller by which they
+ * are beside the bounds, and huge ones. */
+static void add_bounds(trial_list *list)
+{
+    enum { FEW_GROUPS = 16, MANY_GROUPS = 6, HUGE = 4 };
+    const int64_t groups =
+        list->spec->channels ? (int64_t)list->spec->channels : list->tile / (int64_t)list->spec->group_size;
+    const bool has_callers = !makes_ranges(list->row);
+    const uint32_t count = groups < 8 ? FEW_GROUPS : MANY_GROUPS;
+    for (uint32_t i = 0; i < count; i++)
+        append(list, (parity_trial){.n = list->tile + (i % 2 ? 0 : 11),
+                                    .kind = DATA_UNEVEN,
+                                    .seed = i + 144,
+                                    .callers = has_callers && i % 4 < 3,
+                                    .data_shift = i % 4 == 3});
+    for (uint32_t i = 0; i < HUGE; i++)
+        append(list, (parity_trial){.n = list->tile + (i % 2 ? 0 : 11),
+                                    .kind = DATA_INFINITE_TIES,
+                                    .seed = i + 160,
+                                    .callers = has_callers,
+                                    .callers_first = 1 + i});
+}
+
 /* The extremes of a group everywhere in it; the next group's are close by where they come first. Where there are many groups, few turns show all places. */
 static void add_one_hot(trial_list *list)
 {
@@ -246,6 +269,8 @@ static void add_ranges(trial_list *list)
         append(list, (parity_trial){.n = i % 2 ? 300 + 13 * i : 256 + (4 << (i / 2)),
                                     .kind = kinds[i],
                                     .seed = (uint32_t)i + 100});
+    for (uint32_t seed = 8; seed < 12; seed++)
+        append(list, (parity_trial){.n = 512, .kind = DATA_SCALE_TIES, .seed = seed});
     for (int i = 0; i < LENGTH(whole); i++)
         append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }
@@ -291,6 +316,7 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
         add_callers(&list);
     if (kernel_operation_of(row) == KERNEL_QUANTIZE)
         add_beside(&list);
+    add_bounds(&list);
     if (far)
         append(&list, (parity_trial){.n = (int64_t)geometry.elements_per_block - 1,
                                      .kind = DATA_TIES,

@@ -5,7 +5,7 @@
 
 #include "test_kernels_parity.h"
 
-enum { TRIAL_SETTINGS_MAX = 16, TRIALS_MAX = 120 };
+enum { TRIAL_SETTINGS_MAX = 16, TRIALS_MAX = 140 };
 
 typedef struct trial_setting {
     kernel_spec spec;

@@ -6,6 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "driver/api/request.h"
+#include "formats/edges.h"
 #include "formats/ref_spec.h"
 #include "test.h"
 
@@ -84,6 +85,8 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_FLOOR] = "floor",
                                         [DATA_ENDS] = "end",
                                         [DATA_NESTED] = "nested-scale",
+                                        [DATA_UNEVEN] = "uneven",
+                                        [DATA_INFINITE_TIES] = "infinite-tie",
                                         [DATA_LARGE] = "large",
                                         [DATA_UNEQUAL] = "unequal"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
@@ -290,14 +293,32 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
 {
     int64_t scales = (int64_t)(o->bytes[QDNN_OPERAND_SCALE] / o->element[QDNN_OPERAND_SCALE]);
     int64_t zeros = (int64_t)(o->bytes[QDNN_OPERAND_ZERO] / o->element[QDNN_OPERAND_ZERO]);
+    const bool is_huge = c->kind == DATA_INFINITE_TIES;
     if (ref->nested)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_SCALE], scales);
+    else if (c->kind == DATA_UNEVEN || is_huge)
+        fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
+                           o->host[QDNN_OPERAND_SCALE], scales);
     else
         fill_callers_scales(c->spec.scale, 0, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
+    else if (zeros > 0 && c->kind == DATA_UNEVEN)
+        fill_small_zeros(ref->zero, c->seed, o->host[QDNN_OPERAND_ZERO], zeros);
     else if (zeros > 0)
         fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
+}
+
+/* Of scales that are made of the elements, the largest elements stay. */
+static void move_elements(const quant_case *c, const matrices *m, quant_operands *o)
+{
+    uint8_t *host[QDNN_OPERAND_COUNT];
+    const bool has_callers = kernel_operation_of(c->row) == KERNEL_QUANTIZE;
+    for (int64_t i = 0; i < m->count; i++) {
+        ref_arrays arrays = arrays_at(o, m, i, host);
+        move_to_bounds(&m->spec, m->rows, m->columns, &arrays, c->seed,
+                       has_callers ? 0 : least_peak(kernel_format(c->row)), host[plain_operand(c)]);
+    }
 }
 
 static void fill_codes(const quant_case *c, const matrices *m, quant_operands *o)
@@ -406,6 +427,11 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     fill_scales(c, ref, &m, o);
     if (c->callers)
         fill_callers(c, ref, o);
+    if (c->kind == DATA_UNEVEN) {
+        move_elements(c, &m, o);
+        if (kernel_operation_of(c->row) != KERNEL_QUANTIZE)
+            fill_scales(c, ref, &m, o);
+    }
     fill_codes(c, &m, o);
     if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)
         return;

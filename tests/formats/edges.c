@@ -86,3 +86,129 @@ void move_to_edges(const ref_quant_spec *spec, int64_t block, uint32_t seed, voi
             move(&e);
     }
 }
+
+/* ---- Bounds between codes ---- */
+
+/* Every element of a matrix is between two others, with different codes; `middle` is between these. */
+typedef struct bounds {
+    const ref_quant_spec *spec;
+    int64_t rows, columns;
+    ref_arrays arrays; /* with codes of its own */
+    uint8_t *low, *middle, *high;
+    float *of_low, *of_middle, *of_high; /* what their codes stand for */
+} bounds;
+
+static bool bounds_alloc(bounds *b, int64_t n, size_t element)
+{
+    const size_t codes = (size_t)ref_operand_bytes(b->spec, b->rows, b->columns, QDNN_OPERAND_CODES);
+    b->arrays.codes = calloc(codes + 1, 1);
+    b->low = malloc((size_t)n * element + 1);
+    b->middle = malloc((size_t)n * element + 1);
+    b->high = malloc((size_t)n * element + 1);
+    b->of_low = calloc((size_t)n + 1, sizeof(float));
+    b->of_middle = calloc((size_t)n + 1, sizeof(float));
+    b->of_high = calloc((size_t)n + 1, sizeof(float));
+    return b->arrays.codes && b->low && b->middle && b->high && b->of_low && b->of_middle && b->of_high;
+}
+
+static void bounds_free(bounds *b)
+{
+    free(b->arrays.codes);
+    free(b->low);
+    free(b->middle);
+    free(b->high);
+    free(b->of_low);
+    free(b->of_middle);
+    free(b->of_high);
+}
+
+static void code_values(const bounds *b, const void *x, float *values)
+{
+    ref_quant_spec wide = *b->spec;
+    wide.data = QDNN_DATA_F32;
+    ref_quantize(b->spec, b->rows, b->columns, x, &b->arrays);
+    ref_dequantize(&wide, b->rows, b->columns, &b->arrays, values);
+}
+
+/* The bits of an element as an integer that grows with it. */
+static int64_t rank_of(const uint8_t *x, int64_t i, size_t element)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, x + (size_t)i * element, element);
+    const uint64_t sign = UINT64_C(1) << (8 * element - 1);
+    return bits & sign ? -(int64_t)(bits & ~sign) : (int64_t)bits;
+}
+
+static void put_rank(uint8_t *x, int64_t i, size_t element, int64_t rank)
+{
+    const uint64_t sign = UINT64_C(1) << (8 * element - 1);
+    const uint64_t bits = rank < 0 ? sign | (uint64_t)-rank : (uint64_t)rank;
+    memcpy(x + (size_t)i * element, &bits, element);
+}
+
+static bool is_same_value(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Halves the ways from low to high elements; false where no two of them have another between them. */
+static bool halve_all(bounds *b, int64_t n, size_t element)
+{
+    bool is_between = false;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t low = rank_of(b->low, i, element), high = rank_of(b->high, i, element);
+        const int64_t middle = low / 2 + high / 2 + (low % 2 + high % 2) / 2;
+        put_rank(b->middle, i, element, middle);
+        is_between = is_between || (middle != low && middle != high);
+    }
+    code_values(b, b->middle, b->of_middle);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t middle = rank_of(b->middle, i, element);
+        if (is_same_value(b->of_middle[i], b->of_low[i]))
+            put_rank(b->low, i, element, middle);
+        else
+            put_rank(b->high, i, element, middle);
+    }
+    return is_between;
+}
+
+/* From where to where each element may move: as far as its neighbour, or as 0. */
+static void set_ways(bounds *b, int64_t n, size_t element, float kept, const void *x)
+{
+    memcpy(b->low, x, (size_t)n * element);
+    for (int64_t i = 0; i < n; i++) {
+        const bool stays = fabsf(ref_scalar_load(b->spec->data, x, i)) >= kept;
+        put_rank(b->high, i, element,
+                 kept == 0 ? rank_of(x, (i + 1) % n, element)
+                 : stays   ? rank_of(x, i, element)
+                           : 0);
+    }
+}
+
+/* An element whose code is the same all the way stays. */
+static void stay_where_same(bounds *b, int64_t n, size_t element)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (is_same_value(b->of_low[i], b->of_high[i]))
+            put_rank(b->high, i, element, rank_of(b->low, i, element));
+}
+
+void move_to_bounds(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *arrays,
+                    uint32_t seed, float kept, void *x)
+{
+    const int64_t n = rows * columns;
+    const size_t element = ref_scalar_size(spec->data);
+    bounds b = {.spec = spec, .rows = rows, .columns = columns, .arrays = *arrays};
+    uint32_t state = seed * 2654435761u + 1;
+    if (n > 0 && bounds_alloc(&b, n, element)) {
+        set_ways(&b, n, element, kept, x);
+        code_values(&b, b.low, b.of_low);
+        code_values(&b, b.high, b.of_high);
+        stay_where_same(&b, n, element);
+        for (int k = 0; k < 8 * (int)element && halve_all(&b, n, element); k++)
+            ;
+        for (int64_t i = 0; i < n; i++)
+            put_rank(x, i, element, rank_of(next_random(&state) & 1 ? b.low : b.high, i, element));
+    }
+    bounds_free(&b);
+}

@@ -122,6 +122,14 @@ static const float_facts *float_format(const format_facts *format)
     return NULL;
 }
 
+/* The largest number that codes without a zero stand for. */
+static float largest_of(const format_facts *format)
+{
+    const float_facts *f = float_format(format);
+    const bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    return f ? f->largest : unit || format->bits < 2 ? 1.0f : (float)((1 << (format->bits - 1)) - 1);
+}
+
 /* Half way between two neighbours, just below the smallest normal number, or near the largest. */
 static float float_tie(const float_facts *f, uint32_t random)
 {
@@ -196,7 +204,8 @@ static float around_clamp(const format_facts *format, uint32_t random)
 }
 
 /* The divisor of the format's scale times a number with one bit more than f16 (or bf16) has. No number is negative and some are 0, so
- * that the range is the largest number; for seeds from 4 on of formats with zeros, its bits beyond the first are negative. */
+ * that the range is the largest number; for seeds with bit 2 of formats with zeros, its bits beyond the first are negative.
+ * For seeds with bit 3, the number is one last bit less. */
 static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
 {
     static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
@@ -207,7 +216,7 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
     if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
         return random % 2 ? largest : -largest * (ties[seed % 4] - 1.0f);
     float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
-    return ties[seed % 4] * largest * part;
+    return (seed & 8 ? nextafterf(ties[seed % 4] * largest, 0) : ties[seed % 4] * largest) * part;
 }
 
 /* Peaks of both signs, no two alike, on average so far apart as the seed chooses: some kernel's groups are as long. */
@@ -301,6 +310,53 @@ static uint32_t nested_bits(uint32_t random)
     return m == LARGEST ? bits : bits + (random >> 28) % 3 - 1;
 }
 
+float least_peak(const format_facts *format)
+{
+    return largest_of(format);
+}
+
+/* At least 1, below 2, of 6 bits, and no power of two. Its reciprocal is rounded down, so that a product with it is just below an integer where the
+ * quotient is one. */
+static float few_bits(uint32_t *state)
+{
+    float value;
+    do
+        value = 1 + 0x1p-5f * (float)(next_random(state) >> 8 & 31);
+    while ((double)(1 / value) * (double)value >= 1);
+    return value;
+}
+
+/* One in eight is a peak. If the seed is odd, all peaks are alike and have few bits, so that parts of them are numbers of a narrow type; the scale
+ * has few bits too if the seed has bit 2. If the seed has bit 1, negative numbers are so small that a sum with another is hardly that other
+ * one. */
+static float uneven(const format_facts *format, uint32_t seed, uint32_t random)
+{
+    uint32_t state = seeded(seed);
+    int exponent;
+    const float largest = largest_of(format), part = frexpf(largest, &exponent),
+                base = seed & 4 || part == 0.5f ? largest : ldexpf(1, exponent);
+    const float peak = base * (seed & 1 ? few_bits(&state) : 1.0f + 0x1p-23f * (float)(random >> 11));
+    const int below = random & 8 ? (int)(random >> 4 & 7) : 0; /* powers of two: all codes, the least too */
+    const float value = random % 8 == 0 ? peak : ldexpf(largest * 0x1p-21f * (float)(random >> 11), -below);
+    const bool is_small = seed & 2 && format->zero_kind != QDNN_ZERO_NONE;
+    return random & 0x80 ? -value * (is_small ? 0x1p-25f : 1.0f) : value;
+}
+
+/* The scale is the width of the range over the number of steps: the end that is infinite is `tie` steps away from 0, and a little more. */
+static uint32_t infinite_tie(const format_facts *format, layout l, uint32_t seed, uint32_t random)
+{
+    const uint32_t infinity = ((UINT32_C(1) << (l.bits - 1 - l.fraction_bits)) - 1) << l.fraction_bits,
+                   negative = UINT32_C(1) << (l.bits - 1);
+    const float steps = (float)((1 << format->bits) - 1),
+                tie = floorf(steps / 2) + (float)(seed / 2 % 2) + 0.5f;
+    const float part = steps / (tie * (1 + 0x1p-10f)) - 1;
+    if (random % 4 == 0)
+        return (seed & 1 ? 0 : negative) | infinity;
+    if (random % 4 == 1)
+        return encode(l, 0) | (random & 0x80 ? negative : 0);
+    return encode(l, (seed & 1 ? -part : part) * (l.fraction_bits == 10 ? 65504.0f : 0x1.fffffep127f));
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -369,6 +425,10 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return ends(l, seed, random);
     case DATA_NESTED:
         return l.bits == 32 ? nested_bits(random) : encode(l, 0.75f + 0.25f * bell(state));
+    case DATA_UNEVEN:
+        return encode(l, uneven(format, seed, random));
+    case DATA_INFINITE_TIES:
+        return infinite_tie(format, l, seed, random);
     case DATA_LARGE:
         return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
     case DATA_CLAMP:
@@ -540,6 +600,9 @@ static const uint32_t callers_zeros[ZEROS][2] = {
     {0x41700000, 0x4B80}, {0x41000000, 0x4800}, {0xF149F2CA, 0xFBFF},
 };
 
+static const qdnnDataType_t scale_types[] = {
+    [QDNN_SCALE_F32] = QDNN_DATA_F32, [QDNN_SCALE_F16] = QDNN_DATA_F16, [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
+
 static uint32_t column(qdnnDataType_t type, const uint32_t *row)
 {
     return type == QDNN_DATA_F32 ? row[0] : type == QDNN_DATA_F16 ? row[1] : row[0] >> 16;
@@ -555,15 +618,12 @@ static uint32_t integer_zero(int64_t place)
 /* Scales of one byte: all that there are. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n)
 {
-    static const qdnnDataType_t types[] = {[QDNN_SCALE_F32] = QDNN_DATA_F32,
-                                           [QDNN_SCALE_F16] = QDNN_DATA_F16,
-                                           [QDNN_SCALE_BF16] = QDNN_DATA_BF16};
     for (int64_t i = 0; i < n; i++)
         if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
             ((uint8_t *)scale)[i] = (uint8_t)((i + first) * 37 + 255);
         else
-            put_bits(layout_of(types[type]), scale, i,
-                     column(types[type], callers_scales[(i + first) % SCALES]));
+            put_bits(layout_of(scale_types[type]), scale, i,
+                     column(scale_types[type], callers_scales[(i + first) % SCALES]));
 }
 
 void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n)
@@ -581,6 +641,56 @@ void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t 
         default:
             put_bits(layout_of(type), zero, i, column(type, callers_zeros[(i + first) % ZEROS]));
         }
+}
+
+/* A number of few bits divided by one half way between two codes, or the float before or behind the quotient. */
+static float beside_scale(const format_facts *format, float huge, uint32_t *state)
+{
+    const uint32_t random = next_random(state);
+    const float bound = fabsf(tie(format, next_random(state) >> 4));
+    if (bound == 0)
+        return 1;
+    if (random >> 29 == 0 && huge == 0)
+        return few_bits(state);
+    if (huge > 0) {
+        const float value = huge / (bound < 1 ? 2 - bound : bound) * (1 - 0x1p-10f);
+        return random >> 30 ? value : -value;
+    }
+    uint32_t bits;
+    float value = (float)((random >> 8 & 0xFFF) | 1) * ldexpf(1, -(int)(random % 13)) / bound;
+    memcpy(&bits, &value, sizeof bits);
+    bits += (random >> 24) % 3 - 1;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Scales of one byte are the floats around 1. */
+void fill_beside_scales(const format_facts *format, qdnnScaleType_t type, uint32_t seed, bool is_huge,
+                        void *scale, int64_t n)
+{
+    const float huge = !is_huge ? 0 : type == QDNN_SCALE_F16 ? 65504.0f : 0x1.fffffep127f;
+    uint32_t state = seeded(seed);
+    for (int64_t i = 0; i < n; i++) {
+        const float value = beside_scale(format, huge, &state);
+        if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
+            ((uint8_t *)scale)[i] =
+                (uint8_t)((type == QDNN_SCALE_E4M3 ? 48 : 124) + next_random(&state) % 16);
+        else
+            put_bits(layout_of(scale_types[type]), scale, i, encode(layout_of(scale_types[type]), value));
+    }
+}
+
+void fill_small_zeros(qdnnDataType_t type, uint32_t seed, void *zero, int64_t n)
+{
+    uint32_t state = seeded(seed);
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t random = next_random(&state) >> 8;
+        const float value = 0x1p-24f * (float)(1 + random % 4);
+        if (random >> 8 & 1 && type == QDNN_DATA_F16)
+            put_bits(layout_of(type), zero, i, (random >> 4 & 1) << 15 | (1 + random % 4));
+        else if (random >> 8 & 1 && (type == QDNN_DATA_F32 || type == QDNN_DATA_BF16))
+            put_bits(layout_of(type), zero, i, encode(layout_of(type), random >> 4 & 1 ? -value : value));
+    }
 }
 
 void fill_bytes(uint32_t seed, void *bytes, int64_t n)

@@ -37,6 +37,10 @@ typedef enum {
     DATA_FLOOR, /* around 1e-12, the usual floor of a range, of both signs or of one, as the seed chooses; else 0 */
     DATA_ENDS, /* infinities of both signs, or of one as the seed chooses, the largest numbers, NaN and zeros */
     DATA_NESTED, /* for scales that are the elements themselves: at, beside and between the thresholds of a quant_case's nested map */
+    DATA_UNEVEN, /* up to the format's largest number, and peaks beyond it, no two alike, so that each group has a scale of its own; then moved
+                    to the bounds between codes (move_to_bounds in edges.h). A caller's scales are those of fill_beside_scales */
+    DATA_INFINITE_TIES, /* infinities of one sign, and one number of the other; a caller's scales are huge: the largest f32 is just beyond half way
+                           between two codes. The seed chooses the sign and the codes */
     DATA_LARGE,  /* normal times 2^60, in f16 2^12: products with small weights are moderate */
     DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
                   * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
@@ -57,6 +61,14 @@ void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, u
  * zero point. `first` is the place in the lists that the first group takes. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n);
 void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n);
+/* The least peak of DATA_UNEVEN; other numbers are below it. */
+float least_peak(const format_facts *format);
+
+/* Scales by which numbers of few bits are a last bit beside the bounds between the format's codes; if they are huge, the largest f32 is. */
+void fill_beside_scales(const format_facts *format, qdnnScaleType_t type, uint32_t seed, bool is_huge,
+                        void *scale, int64_t n);
+/* Makes every second zero of a float type so small that it hardly changes what it is added to. */
+void fill_small_zeros(qdnnDataType_t type, uint32_t seed, void *zero, int64_t n);
 void fill_bytes(uint32_t seed, void *bytes, int64_t n);
 
 #endif

@@ -335,6 +335,10 @@ static const struct {
     {"nothing is carried", nothing_is_carried, false},
     {"any copy does", any_copy_does, false},
     {"the sum rounds alike", sum_rounds_alike, false},
+    {"an overflow is narrowed", overflow_is_narrowed, false},
+    {"the sum is clamped", sum_is_clamped, false},
+    {"the other half is dropped", other_half_is_dropped, false},
+    {"the quotient narrows alike", quotient_narrows_alike, false},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)

@@ -44,6 +44,10 @@ bool registers_have_the_same(const char *ptx, const mutant *m, const instruction
 bool field_is_wide_enough(const char *ptx, const mutant *m, const instruction *i);
 bool any_copy_does(const char *ptx, const mutant *m, const instruction *i);
 bool nothing_is_carried(const char *ptx, const mutant *m, const instruction *i);
+bool overflow_is_narrowed(const char *ptx, const mutant *m, const instruction *i);
+bool sum_is_clamped(const char *ptx, const mutant *m, const instruction *i);
+bool other_half_is_dropped(const char *ptx, const mutant *m, const instruction *i);
+bool quotient_narrows_alike(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 
 /* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
@@ -55,6 +59,8 @@ bool is_f32_constant(const char *operand, float *value);
 bool is_between_numbers(const char *ptx, const char *operand);
 /* The divisor of a division by `mul.hi t, n, factor`, `shr q, t, k`, whose first step this is; 0 where it is none. */
 uint64_t divisor_of(const char *ptx, const instruction *i);
+/* The significant bits of the type, f16 or bf16, that a register is only converted to, rounded to nearest; 0 where it is used otherwise. */
+int narrowed_bits(const char *ptx, const char *reg);
 /* The largest value of an unsigned operand. */
 uint64_t most_of(const char *ptx, const char *operand, int depth);
 

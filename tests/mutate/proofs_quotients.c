@@ -2,6 +2,7 @@
 #include "mutate/numbers.h"
 #include "mutate/proofs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,4 +302,31 @@ bool quotient_is_never_beside_a_bound(const char *ptx, const mutant *m, const in
     const numbers a = number_of(ptx, i->operand[1]), b = number_of(ptx, i->operand[2]);
     return b.n_others == 0 && b.bits <= DIVISOR_BITS &&
            is_only_compared(ptx, i->operand[0], &a, &b, PROOF_DEPTH);
+}
+
+/* `div q, a, c` with a constant, and q is only converted to a narrower type: rounded to nearest or toward zero, q is on the same side of all
+ * numbers half way between two of that type, which have one bit more than it, or fewer. So it is where no quotient lies within a last bit of such a
+ * number and is another. That covers all normal q. Below 2^-126, f32 has the multiples of 2^-149, and numbers half way are multiples of 2^-134 (or
+ * far above, for f16); c = s 2^e, and a is a multiple of 2^unit: a quotient that is not half way is away from it by at least 2^(unit - e) / s or
+ * 2^-134 / s, which is 2^-149 at least. */
+bool quotient_narrows_alike(const char *ptx, const mutant *m, const instruction *i)
+{
+    float divisor;
+    int e;
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "div.rn.f32") || strcmp(m->with, "rz") != 0 ||
+        !is_f32_constant(i->operand[2], &divisor) || !(divisor > 0x1p-20f && divisor < 0x1p20f))
+        return false;
+    const int bits = narrowed_bits(ptx, i->operand[0]);
+    uint64_t s = (uint64_t)ldexpf(frexpf(divisor, &e), F32_BITS);
+    e += bits_trailing_zeros(s) - F32_BITS;
+    s >>= bits_trailing_zeros(s);
+    const numbers a = number_of(ptx, i->operand[1]);
+    if (bits == 0 || s >= 1 << DIVISOR_BITS || a.unit - (e > 1 ? e : 1) - bits_length(s) < F32_LEAST)
+        return false;
+    for (uint64_t halves = 1; halves < UINT64_C(1) << (bits + 1); halves++) {
+        const uint64_t tie = 2 * (halves << (F32_BITS - bits_length(halves)));
+        if (has_between(&a, (tie - 2) * s, tie * s - 1) || has_between(&a, tie * s + 1, (tie + 2) * s))
+            return false;
+    }
+    return true;
 }

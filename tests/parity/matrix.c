@@ -217,18 +217,21 @@ static const int64_t others[][2] = {
     {300, 264}, {32, 128},  {66, 260}, {129, 40},  {40, 64},   {33, 160}, {8, 288},   {64, 32},   {300, 512},
     {300, 520}, {128, 128}, {3, 1056}, {40, 64},   {33, 96},   {12, 288}, {64, 32},   {32, 512},  {17, 136},
     {128, 64},  {3, 1056},  {33, 33},  {40, 65},   {20, 129},  {64, 130}, {33, 132},  {34, 260},  {41, 9},
-    {128, 144}, {49, 272},  {24, 520}, {130, 136}, {16, 2064}};
+    {128, 144}, {49, 272},  {24, 520}, {130, 136}, {16, 2064}, {40, 264}, {33, 520},  {130, 72},  {64, 256},
+    {31, 160},  {128, 128}, {40, 136}, {66, 260},  {33, 33},   {64, 130}};
 
 static const data_kind first_kinds[] = {DATA_NORMAL,    DATA_TIES,  DATA_SPECIAL, DATA_HUGE, DATA_NORMAL,
                                         DATA_SUBNORMAL, DATA_ZEROS, DATA_CLAMP,   DATA_LEAST};
 static const data_kind second_kinds[] = {
-    DATA_PEAKS,   DATA_PEAKS,  DATA_PEAKS,  DATA_PEAKS,      DATA_ENDS,       DATA_HALVES,  DATA_PEAKS,
-    DATA_PEAKS,   DATA_HALVES, DATA_PEAKS,  DATA_PEAKS,      DATA_PEAKS,      DATA_SPREAD,  DATA_HALVES,
-    DATA_PEAKS,   DATA_SPREAD, DATA_HALVES, DATA_SPECIAL,    DATA_WIDE,       DATA_FEW_F16, DATA_PEAKS,
-    DATA_PEAKS,   DATA_TIES,   DATA_HALVES, DATA_INFINITE,   DATA_SCALE_TIES, DATA_SPECIAL, DATA_MINUTE,
-    DATA_SPECIAL, DATA_WIDE,   DATA_SPREAD, DATA_SCALE_TIES, DATA_NORMAL,     DATA_CLAMP,   DATA_SPECIAL,
-    DATA_HALVES,  DATA_CLAMP,  DATA_SPREAD, DATA_TIES,       DATA_CLAMP,      DATA_SPREAD,  DATA_PEAKS,
-    DATA_HALVES,  DATA_CLAMP};
+    DATA_PEAKS,    DATA_PEAKS,      DATA_PEAKS,         DATA_PEAKS,         DATA_ENDS,    DATA_HALVES,
+    DATA_PEAKS,    DATA_PEAKS,      DATA_HALVES,        DATA_PEAKS,         DATA_PEAKS,   DATA_PEAKS,
+    DATA_SPREAD,   DATA_HALVES,     DATA_PEAKS,         DATA_SPREAD,        DATA_HALVES,  DATA_SPECIAL,
+    DATA_WIDE,     DATA_FEW_F16,    DATA_PEAKS,         DATA_PEAKS,         DATA_TIES,    DATA_HALVES,
+    DATA_INFINITE, DATA_SCALE_TIES, DATA_SPECIAL,       DATA_MINUTE,        DATA_SPECIAL, DATA_WIDE,
+    DATA_SPREAD,   DATA_SCALE_TIES, DATA_NORMAL,        DATA_CLAMP,         DATA_SPECIAL, DATA_HALVES,
+    DATA_CLAMP,    DATA_SPREAD,     DATA_TIES,          DATA_CLAMP,         DATA_SPREAD,  DATA_PEAKS,
+    DATA_HALVES,   DATA_CLAMP,      DATA_UNEVEN,        DATA_UNEVEN,        DATA_UNEVEN,  DATA_UNEVEN,
+    DATA_UNEVEN,   DATA_UNEVEN,     DATA_INFINITE_TIES, DATA_INFINITE_TIES, DATA_UNEVEN,  DATA_UNEVEN};
 
 /* Rows of whole groups are flat groups, which other kernels take: the columns are changed so that the trial's kernel takes them. */
 static int64_t fitting_columns(const quant_case *c, int64_t columns)
@@ -260,7 +263,9 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
     c->dims[1] = i % 4 == 1 ? others[i][1] : fitting_columns(&trial->c, others[i][1]);
     c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent % 2 : c->extent;
     c->kind = i < FIRST ? first_kinds[i % LENGTH(first_kinds)] : second_kind(c, i - FIRST);
-    c->callers = has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP);
+    c->callers =
+        has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP || c->kind == DATA_INFINITE_TIES ||
+                                (c->kind == DATA_UNEVEN && i % 4 > 0));
     c->seed = (uint32_t)i + 1;
     other->buffers = (i + i / 4) % 2 ? BUFFER_BANDS : BUFFER_EXACT;
     /* 1, 2, 4 and 8 elements: each bit of an address that a kernel asks for is the only one once */
@@ -283,29 +288,40 @@ static void set_shape(quant_case *c, int64_t rows, int64_t columns)
     c->dims[1] = columns;
 }
 
+static void set_tensor(quant_case *c)
+{
+    c->granularity = QDNN_GRANULARITY_TENSOR;
+    c->extent = 0;
+    c->spec.groups = QDNN_GROUPS_FLAT;
+}
+
 /* So short that the kernel takes the elements themselves, which it takes as it does a list of ranges: those are f32. */
 static void set_list(quant_case *c, int i)
 {
     static const int64_t lengths[] = {8192, 257, 4104, 300, 2056, 32, 1000, 512};
+    static const data_kind kinds[] = {DATA_SPECIAL,   DATA_ENDS,       DATA_HUGE,   DATA_UNEVEN,
+                                      DATA_SUBNORMAL, DATA_SCALE_TIES, DATA_HALVES, DATA_INFINITE,
+                                      DATA_LEAST,     DATA_SPREAD};
+    enum { HOT = 34 };
     const int turn = i / 2;
+    set_tensor(c);
     set_shape(c, 1, lengths[turn % LENGTH(lengths)]);
     c->spec.data = i % 2 ? QDNN_DATA_F32 : c->spec.data;
-    c->kind = DATA_ONE_HOT;
+    c->kind = turn < HOT ? DATA_ONE_HOT : kinds[turn % LENGTH(kinds)];
     c->seed = (uint32_t)turn;
 }
 
-/* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. */
+/* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. A global scale comes from the list of ranges: the largest is
+ * its first. */
 static void set_large(quant_case *c)
 {
     enum { COLUMNS = 4100, FEW_PEAKS = 3 };
     const int64_t rows[] = {
         [QDNN_DATA_F32] = 1031, [QDNN_DATA_F16] = 2060, [QDNN_DATA_BF16] = 2060, [QDNN_DATA_F64] = 515};
+    set_tensor(c);
     set_shape(c, rows[c->spec.data], COLUMNS);
-    c->granularity = QDNN_GRANULARITY_TENSOR;
-    c->extent = 0;
-    c->spec.groups = QDNN_GROUPS_FLAT;
-    c->kind = DATA_PEAKS;
-    c->seed = FEW_PEAKS;
+    c->kind = c->spec.global_scale ? DATA_ONE_HOT : DATA_PEAKS;
+    c->seed = c->spec.global_scale ? 0 : FEW_PEAKS;
 }
 
 /* Scales that are the elements' magnitudes, in several runs. */
@@ -336,7 +352,7 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
         c->spec.division = division;
     } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.global_scale))
         set_large(c);
-    else if (is_tensor && i < MATRIX_EXTRAS - 1)
+    else if ((is_tensor || c->spec.global_scale) && i < MATRIX_EXTRAS - 1)
         set_list(c, i);
     else
         return false;

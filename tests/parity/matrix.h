@@ -14,12 +14,12 @@ const kernel_row *matrix_row_at(int index);
 parity_trial matrix_trial_at(const kernel_row *row, int turn, int index);
 
 /* The same settings with another shape and other data, number i of MATRIX_OTHERS. False where such a matrix is not served. */
-enum { MATRIX_OTHERS = 68 };
+enum { MATRIX_OTHERS = 78 };
 bool matrix_other(const parity_trial *trial, int i, parity_trial *other);
 
 /* More for the kernels that a tensor's matrix hardly tests: those of a list of ranges, and of scales over scales. False where the
  * settings need none. The last is large. */
-enum { MATRIX_EXTRAS = 69 };
+enum { MATRIX_EXTRAS = 89 };
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra);
 
 #endif

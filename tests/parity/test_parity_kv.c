@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/device_buffer.h"
+#include "formats/edges.h"
 #include "formats/kernel_data.h"
 #include "formats/sample.h"
 #include "host_ref/host_ref.h"
@@ -155,19 +156,42 @@ static bool data_alloc(const kv_case *c, kv_data *d)
     return ok;
 }
 
+static format_facts format_like(const kv_case *c)
+{
+    return (format_facts){.name = c->storage == QDNN_DATA_F8E4M3   ? "e4m3"
+                                  : c->storage == QDNN_DATA_F8E5M2 ? "e5m2"
+                                                                   : "integer",
+                          .bits = (unsigned)c->bits,
+                          .storage = c->storage,
+                          .zero_kind = c->zero};
+}
+
 static void fill_x(const kv_case *c, data_kind kind, uint32_t seed, kv_data *d)
 {
     const int64_t n = (int64_t)(d->bytes[X] / ref_scalar_size(c->data));
-    const format_facts like = {.name = c->storage == QDNN_DATA_F8E4M3   ? "e4m3"
-                                       : c->storage == QDNN_DATA_F8E5M2 ? "e5m2"
-                                                                        : "integer",
-                               .bits = (unsigned)c->bits,
-                               .storage = c->storage,
-                               .zero_kind = c->zero};
+    const format_facts like = format_like(c);
     if (kind == DATA_ONE_HOT)
         fill_one_hot(c->data, (uint64_t)c->head, 0, seed, d->before[X], n);
     else
         fill_data(kind, &like, c->data, seed, d->before[X], n);
+}
+
+/* The same, at the bounds between codes. Heads follow each other, also those of which only a third is x. */
+static void fill_x_at_bounds(const kv_case *c, uint32_t seed, kv_data *d)
+{
+    const ref_quant_spec spec = spec_of(c);
+    const int64_t n = (int64_t)(d->bytes[X] / ref_scalar_size(c->data));
+    const ref_sizes sizes = ref_sizes_of(&spec, 1, n);
+    const ref_arrays arrays = {.scale = malloc((size_t)sizes.scale + 1),
+                               .zero = malloc((size_t)sizes.zero + 1)};
+    const format_facts like = format_like(c);
+    if (CHECK(arrays.scale && arrays.zero)) {
+        fill_x(c, DATA_UNEVEN, seed, d);
+        ref_scale(&spec, 1, n, d->before[X], &arrays);
+        move_to_bounds(&spec, 1, n, &arrays, seed, least_peak(&like), d->before[X]);
+    }
+    free(arrays.scale);
+    free(arrays.zero);
 }
 
 static bool data_make(const kv_case *c, data_kind kind, uint32_t seed, kv_data *d)
@@ -178,7 +202,7 @@ static bool data_make(const kv_case *c, data_kind kind, uint32_t seed, kv_data *
     fill_slots(list, slots_of(c));
     for (int i = CODES; i <= ZERO; i++)
         fill_bytes(7, d->before[i], (int64_t)d->bytes[i]);
-    fill_x(c, kind, seed, d);
+    (kind == DATA_UNEVEN ? fill_x_at_bounds(c, seed, d) : fill_x(c, kind, seed, d));
     memcpy(d->before[INDEX], list, sizeof list);
     for (int i = 0; i < PARTS; i++)
         memcpy(d->after[i], d->before[i], d->bytes[i]);
@@ -282,12 +306,15 @@ TEST_ROWS(ParityKvCache, Trials, cases)
 {
     NEED_PTXVM;
     static const data_kind kinds[] = {
-        DATA_NORMAL,  DATA_TIES,    DATA_LEAST,    DATA_ZEROS,      DATA_HUGE,       DATA_SUBNORMAL,
-        DATA_CLAMP,   DATA_NANS,    DATA_INFINITE, DATA_CONSTANT,   DATA_SCALE_TIES, DATA_MINUTE,
-        DATA_SPECIAL, DATA_SPREAD,  DATA_SPECIAL,  DATA_TIES,       DATA_SPREAD,     DATA_HALVES,
-        DATA_HALVES,  DATA_HALVES,  DATA_HALVES,   DATA_HALVES,     DATA_HALVES,     DATA_SPREAD,
-        DATA_SPECIAL, DATA_FEW_F16, DATA_WIDE,     DATA_SCALE_TIES, DATA_TIES,       DATA_WIDE,
-        DATA_FEW_F16, DATA_SPECIAL};
+        DATA_NORMAL,        DATA_TIES,         DATA_LEAST,      DATA_ZEROS,         DATA_HUGE,
+        DATA_SUBNORMAL,     DATA_CLAMP,        DATA_NANS,       DATA_INFINITE,      DATA_CONSTANT,
+        DATA_SCALE_TIES,    DATA_MINUTE,       DATA_SPECIAL,    DATA_SPREAD,        DATA_SPECIAL,
+        DATA_TIES,          DATA_SPREAD,       DATA_HALVES,     DATA_HALVES,        DATA_HALVES,
+        DATA_HALVES,        DATA_HALVES,       DATA_HALVES,     DATA_SPREAD,        DATA_SPECIAL,
+        DATA_FEW_F16,       DATA_WIDE,         DATA_SCALE_TIES, DATA_TIES,          DATA_WIDE,
+        DATA_FEW_F16,       DATA_SPECIAL,      DATA_UNEVEN,     DATA_UNEVEN,        DATA_UNEVEN,
+        DATA_UNEVEN,        DATA_UNEVEN,       DATA_UNEVEN,     DATA_INFINITE_TIES, DATA_INFINITE_TIES,
+        DATA_INFINITE_TIES, DATA_INFINITE_TIES};
     enum { KINDS = sizeof kinds / sizeof kinds[0], ALL = KINDS + 34 };
     qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 2, "all", "stderr");
     for (int i = sample_is_full() ? 0 : index; i < ALL && handle; i += sample_is_full() ? 1 : 17) {
