@@ -44,6 +44,10 @@
 #define INTEGER_PRODUCT                                                                                      \
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
+#define LARGEST_SCORES                                                                                       \
+    .keys = KERNEL_KEY(TOP_INDEX), .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE), \
+    .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
+    .size = int_top_size, .bound = int_top_bound, .geometry = int_geometry, .steps = int_top_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -246,18 +250,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .reads = OF_SCALED,
                             .numbers = SHAPE,
                             INTEGER_PRODUCT},
-    [KERNEL_INT4_TOP] = {.name = "int4_top",
-                         .keys = KERNEL_KEY(TOP_INDEX),
-                         .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE),
-                         .writes = OPERAND(Y) | OPERAND(TOP_INDEX),
-                         .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_TOP,
-                         .is_empty = int_matmul_is_empty,
-                         .takes = int_top_takes,
-                         .size = int_top_size,
-                         .bound = int_top_bound,
-                         .geometry = int_geometry,
-                         .emit = emit_int_top,
-                         .steps = int_top_steps},
+    [KERNEL_INT4_TOP1] = {.name = "int4_top1",
+                          .numbers = 1u << NUMBER_ROWS,
+                          LARGEST_SCORES,
+                          .emit = emit_int_top1},
+    [KERNEL_INT4_TOPK] = {.name = "int4_topk",
+                          .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_TOP,
+                          LARGEST_SCORES,
+                          .emit = emit_int_topk},
     [KERNEL_INT8_MATMUL] = {.name = "int8_qmatmul",
                             .keys = REQUANTIZED | KERNEL_KEY(TILE),
                             .fixes = fix_int8_matmul,

@@ -95,7 +95,8 @@ void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_int_top1(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_int_topk(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* Whether weights have scales in groups: 8-bit x with 4-bit weights. */

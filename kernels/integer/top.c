@@ -2,8 +2,6 @@
  * block is found among those, and the thread that had it looks for its next. */
 #include "kernels/integer/integer.h"
 
-#include <string.h>
-
 enum { BLOCK = 256, WARPS = BLOCK / 32 };
 
 typedef struct top {
@@ -88,45 +86,48 @@ static void store(ptx_builder *b, const top *t, const kernel_spec *spec, const k
     ptx_st_global(b, ptx_at(b, args->operand[QDNN_OPERAND_TOP_INDEX], at, 4), 0, index);
 }
 
-static void store_largest(ptx_builder *b, top *t, const kernel_spec *spec, const kernel_args *args,
-                          ptx_val line)
+static top top_begin(ptx_builder *b, const kernel_args *args, ptx_val line)
 {
-    look(b, t);
-    ptx_val key = largest_of_block(b, t);
-    ptx_if(b, ptx_setp(b, PTX_EQ, t->best, key));
-    store(b, t, spec, args, line, key);
-    ptx_end_if(b);
+    top t = {.count = ptx_cvt(b, PTX_U32, args->number[NUMBER_ROWS]),
+             .shared = ptx_shared(b, "keys", PTX_U64, WARPS, 8)};
+    t.scores = ptx_at(b, args->operand[QDNN_OPERAND_X], ptx_mul(b, line, args->number[NUMBER_ROWS]), 4);
+    return t;
 }
 
-static void store_several(ptx_builder *b, top *t, const kernel_spec *spec, const kernel_args *args,
-                          ptx_val line)
-{
-    ptx_val wanted = args->number[NUMBER_TOP];
-    t->limit = ptx_var(b, ptx_u64(b, UINT64_MAX));
-    t->best = ptx_var(b, ptx_u64(b, UINT64_MAX));
-    ptx_val turn = ptx_for(b, ptx_u64(b, 0), wanted, ptx_u64(b, 1));
-    ptx_if(b, ptx_setp(b, PTX_EQ, t->best,
-                       t->limit)); /* at first every thread, then the one whose key was taken */
-    look(b, t);
-    ptx_end_if(b);
-    ptx_assign(b, t->limit, largest_of_block(b, t));
-    ptx_if(b, ptx_setp(b, PTX_EQ, t->best, t->limit));
-    store(b, t, spec, args, ptx_mad(b, line, wanted, turn), t->limit);
-    ptx_end_if(b);
-    ptx_end_for(b);
-}
-
-void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+static kernel_args declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
-    kernel_args args = kernel_declare(b, row, spec);
+    return kernel_declare(b, row, spec);
+}
+
+void emit_int_top1(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_args args = declare(b, row, spec);
     ptx_val line = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b));
-    top t = {.count = ptx_cvt(b, PTX_U32, args.number[NUMBER_ROWS]),
-             .shared = ptx_shared(b, "keys", PTX_U64, WARPS, 8)};
-    t.scores = ptx_at(b, args.operand[QDNN_OPERAND_X], ptx_mul(b, line, args.number[NUMBER_ROWS]), 4);
-    if (strcmp(row->name, "int4_top1") == 0)
-        store_largest(b, &t, spec, &args, line);
-    else
-        store_several(b, &t, spec, &args, line);
+    top t = top_begin(b, &args, line);
+    look(b, &t);
+    ptx_val key = largest_of_block(b, &t);
+    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, key));
+    store(b, &t, spec, &args, line, key);
+    ptx_end_if(b);
+}
+
+void emit_int_topk(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_args args = declare(b, row, spec);
+    ptx_val line = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), wanted = args.number[NUMBER_TOP];
+    top t = top_begin(b, &args, line);
+    t.limit = ptx_var(b, ptx_u64(b, UINT64_MAX));
+    t.best = ptx_var(b, ptx_u64(b, UINT64_MAX));
+    ptx_val turn = ptx_for(b, ptx_u64(b, 0), wanted, ptx_u64(b, 1));
+    /* At first every thread looks, then the one whose key was taken. */
+    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, t.limit));
+    look(b, &t);
+    ptx_end_if(b);
+    ptx_assign(b, t.limit, largest_of_block(b, &t));
+    ptx_if(b, ptx_setp(b, PTX_EQ, t.best, t.limit));
+    store(b, &t, spec, &args, ptx_mad(b, line, wanted, turn), t.limit);
+    ptx_end_if(b);
+    ptx_end_for(b);
 }

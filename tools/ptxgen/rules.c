@@ -72,7 +72,7 @@ static bool integer_element(const tool_item *item, const kernel_spec *spec, int 
         return false;
     if (operation == KERNEL_TRANSPOSE)
         text = "u8";
-    else if (operation == KERNEL_INT4_TOP)
+    else if (operation == KERNEL_INT4_TOP1 || operation == KERNEL_INT4_TOPK)
         text = operand == QDNN_OPERAND_TOP_INDEX && spec->top_index != QDNN_DATA_F32 ? "i32" : "f32";
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
         text = integer_codes(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes);
@@ -284,7 +284,9 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
         return false;
     if (operation == KERNEL_TRANSPOSE)
         put(text, "m * rows * columns");
-    else if (operation == KERNEL_INT4_TOP)
+    else if (operation == KERNEL_INT4_TOP1)
+        put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m");
+    else if (operation == KERNEL_INT4_TOPK)
         put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m * top");
     else if (operand == QDNN_OPERAND_X && operation == KERNEL_INT8_CONV2D)
         put(text, "images * conv_channels * conv_h * conv_w");
