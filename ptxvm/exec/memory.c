@@ -10,6 +10,8 @@
 #define HOST_ALIGN UINT64_C(4096)      /* no access of a kernel needs more */
 #define MOST_BYTES (UINT64_C(1) << 56) /* so that no sum of sizes wraps */
 
+enum { PADDING_BYTE = 0x5A };
+
 static uint64_t round_up(uint64_t value, uint64_t align)
 {
     return (value + align - 1) & ~(align - 1);
@@ -146,6 +148,8 @@ static bool make_storage(vm_alloc *alloc, uint64_t align)
     if (!alloc->storage)
         return false;
     alloc->host = (uint8_t *)alloc->storage + (-(uintptr_t)alloc->storage & (align - 1));
+    /* Widened loads may read the padding, but results must not depend on it: zeros would hide it if they do. */
+    memset((uint8_t *)alloc->host + alloc->bytes, PADDING_BYTE, alloc->extent - alloc->bytes);
     return true;
 }
 
