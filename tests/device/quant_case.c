@@ -1,6 +1,7 @@
 /* A call of a quantization operation as data. */
 #include "device/quant_case.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -288,12 +289,25 @@ static void fill_group_index(const quant_case *c, const matrices *m, quant_opera
         index[0] = (int32_t)groups; /* the first index out of range */
 }
 
+/* What the scales are multiplied by: NaN, infinite or as it is, in turn; or huge, so that the largest f32 is divided by about that. */
+static void fill_callers_factors(const quant_case *c, quant_operands *o)
+{
+    static const float first[] = {NAN, -INFINITY};
+    float *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE],
+          *global = (float *)(void *)o->host[QDNN_OPERAND_GLOBAL_SCALE];
+    if (o->bytes[QDNN_OPERAND_NESTED_SCALE] && c->kind != DATA_UNEVEN && c->seed % 3 < 2)
+        outer[0] = first[c->seed % 3];
+    if (o->bytes[QDNN_OPERAND_GLOBAL_SCALE] && c->kind == DATA_INFINITE_TIES)
+        *global = 0x1p126f;
+}
+
 /* Arbitrary scales and zeros, not computed from data. Packed zeros have every bit pattern. */
 static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     int64_t scales = (int64_t)(o->bytes[QDNN_OPERAND_SCALE] / o->element[QDNN_OPERAND_SCALE]);
     int64_t zeros = (int64_t)(o->bytes[QDNN_OPERAND_ZERO] / o->element[QDNN_OPERAND_ZERO]);
     const bool is_huge = c->kind == DATA_INFINITE_TIES;
+    fill_callers_factors(c, o);
     if (ref->nested)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_SCALE], scales);
     else if (c->kind == DATA_UNEVEN || is_huge)

@@ -312,13 +312,14 @@ static void set_list(quant_case *c, int i)
 }
 
 /* More parts of the tensor than the kernel of ranges has blocks: each takes a second one. A global scale comes from the list of ranges: the largest is
- * its first. */
+ * its first. (The scale of a whole tensor over a global one is always the same.) */
 static void set_large(quant_case *c)
 {
     enum { COLUMNS = 4100, FEW_PEAKS = 3 };
     const int64_t rows[] = {
         [QDNN_DATA_F32] = 1031, [QDNN_DATA_F16] = 2060, [QDNN_DATA_BF16] = 2060, [QDNN_DATA_F64] = 515};
-    set_tensor(c);
+    if (!c->spec.global_scale)
+        set_tensor(c);
     set_shape(c, rows[c->spec.data], COLUMNS);
     c->kind = c->spec.global_scale ? DATA_ONE_HOT : DATA_PEAKS;
     c->seed = c->spec.global_scale ? 0 : FEW_PEAKS;
@@ -352,7 +353,7 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
         c->spec.division = division;
     } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.global_scale))
         set_large(c);
-    else if ((is_tensor || c->spec.global_scale) && i < MATRIX_EXTRAS - 1)
+    else if (is_tensor && i < MATRIX_EXTRAS - 1)
         set_list(c, i);
     else
         return false;
