@@ -47,7 +47,7 @@
 #define LARGEST_SCORES                                                                                       \
     .keys = KERNEL_KEY(TOP_INDEX), .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE), \
     .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
-    .size = int_top_size, .bound = int_top_bound, .geometry = int_geometry, .steps = int_top_steps
+    .bound = int_top_bound, .geometry = int_geometry, .steps = int_top_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -253,10 +253,12 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_INT4_TOP1] = {.name = "int4_top1",
                           .numbers = 1u << NUMBER_ROWS,
                           LARGEST_SCORES,
+                          .size = int_top1_size,
                           .emit = emit_int_top1},
     [KERNEL_INT4_TOPK] = {.name = "int4_topk",
                           .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_TOP,
                           LARGEST_SCORES,
+                          .size = int_topk_size,
                           .emit = emit_int_topk},
     [KERNEL_INT8_MATMUL] = {.name = "int8_qmatmul",
                             .keys = REQUANTIZED | KERNEL_KEY(TILE),

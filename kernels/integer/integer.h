@@ -141,7 +141,8 @@ bool int_conv_is_empty(const kernel_problem *problem);
 bool int_top_takes(const kernel_spec *spec, int operand);
 void int_top_bound(const kernel_spec *spec, const kernel_problem *problem,
                    kernel_operand operands[QDNN_OPERAND_COUNT]);
-kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand);
+kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand);
 void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 

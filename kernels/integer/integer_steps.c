@@ -238,7 +238,13 @@ bool int_top_takes(const kernel_spec *spec, int operand)
     return operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX;
 }
 
-kernel_operand int_top_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    (void)spec;
+    return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m);
+}
+
+kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand)
 {
     (void)spec;
     return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m * p->top);
