@@ -86,6 +86,19 @@ TEST_CASE(PtxvmPadding, WhatIsBehindTheEndIsUnwritten)
     }
 }
 
+/* Zeros would hide a result that depends on them. */
+TEST_CASE(PtxvmPadding, IsNotZero)
+{
+    exec_run r =
+        exec_open(NULL, EXEC_KERNEL("ld.global.v4.u32 {r1, r2, r3, r4}, [d0+32]; ld.global.u32 r5, [d0+508];"
+                                    "st.global.u32 [d0], r4; st.global.u32 [d0+4], r5;"));
+    uint32_t data[BYTES / 4] = {0};
+    CHECK_EQ_I64(exec_launch(&r, exec_grid(1, 1), data, BYTES / 4), PTXVM_OK);
+    CHECK_EQ_U32(data[0], 0x5A5A5A5A);
+    CHECK_EQ_U32(data[1], 0x5A5A5A5A);
+    exec_close(&r);
+}
+
 /* Vector loads of 32 bytes, which sm_100 has, are aligned to 32. */
 TEST_CASE(PtxvmPadding, LoadsOf32Bytes)
 {
