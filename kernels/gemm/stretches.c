@@ -16,22 +16,18 @@ static unsigned vectors_of_thread(const stretches *s)
     return (s->vectors + s->team - 1) / s->team;
 }
 
-/* Predicate: whether a thread has vector t of its rows and, unless `needed` is empty, needs it. Empty: always. */
-static ptx_val has_vector(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
+/* Makes the next instruction conditional: only for threads that have vector t of their rows and, unless
+ * `needed` is empty, need it. */
+static void if_vector_exists(ptx_builder *b, const stretches *s, unsigned t, ptx_val needed)
 {
     ptx_val has = {0};
     if ((t + 1) * s->team > s->vectors)
         has = ptx_setp(b, PTX_LT, s->thread, (int)(s->vectors - t * s->team));
-    if (needed.kind == PTX_NOTHING)
-        return has;
-    ptx_val at = ptx_mad(b, s->thread, LOAD_BYTES, ptx_u32(b, t * s->team * LOAD_BYTES));
-    return has.kind == PTX_NOTHING ? ptx_setp(b, PTX_LT, at, needed)
-                                   : ptx_setp_and(b, PTX_LT, at, needed, has);
-}
-
-/* Makes the next instruction conditional. */
-static void if_it(ptx_builder *b, ptx_val has)
-{
+    if (needed.kind != PTX_NOTHING) {
+        ptx_val at = ptx_mad(b, s->thread, LOAD_BYTES, ptx_u32(b, t * s->team * LOAD_BYTES));
+        has = has.kind == PTX_NOTHING ? ptx_setp(b, PTX_LT, at, needed)
+                                      : ptx_setp_and(b, PTX_LT, at, needed, has);
+    }
     if (has.kind != PTX_NOTHING)
         ptx_when(b, has);
 }
@@ -43,32 +39,15 @@ static ptx_val swap_nibbles(ptx_builder *b, ptx_val x)
                     (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & (~PTX_LOP_C & 0xFF)));
 }
 
-/* So that what is not needed, and picked nevertheless, has a value. */
-static void clear_vectors(ptx_builder *b, const stretches *s)
-{
-    ptx_val zero = ptx_var(b, ptx_u32(b, 0)), zeros[4] = {zero, zero, zero, zero};
-    for (unsigned t = 0; t < vectors_of_thread(s); t++) {
-        ptx_val has = has_vector(b, s, t, (ptx_val){0});
-        for (unsigned i = 0; i < s->outputs; i++) {
-            if_it(b, has);
-            ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->to[i], (int)(t * s->team * LOAD_BYTES), zeros, 4);
-        }
-    }
-}
-
 /* The case that all vectors lie inside the weights. */
 static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from, ptx_val needed)
 {
-    ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4], has[VECTORS_MAX];
-    if (needed.kind != PTX_NOTHING)
-        clear_vectors(b, s);
-    for (unsigned t = 0; t < vectors_of_thread(s); t++)
-        has[t] = has_vector(b, s, t, needed);
+    ptx_val words[STRETCH_OUTPUTS_MAX][VECTORS_MAX][4];
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned t = 0; t < vectors_of_thread(s); t++) {
             for (unsigned w = 0; w < 4; w++)
-                words[i][t][w] = ptx_var_of(b, PTX_U32);
-            if_it(b, has[t]);
+                words[i][t][w] = ptx_var(b, ptx_u32(b, 0));
+            if_vector_exists(b, s, t, needed);
             ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, from[i], (int)(t * s->team * LOAD_BYTES),
                             words[i][t], 4);
         }
@@ -76,7 +55,7 @@ static void copy_vectors(ptx_builder *b, const stretches *s, const ptx_val *from
         for (unsigned t = 0; t < vectors_of_thread(s); t++) {
             for (unsigned w = 0; w < 4 && s->swaps_nibbles; w++)
                 words[i][t][w] = swap_nibbles(b, words[i][t][w]);
-            if_it(b, has[t]);
+            if_vector_exists(b, s, t, (ptx_val){0});
             ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, s->to[i], (int)(t * s->team * LOAD_BYTES),
                        words[i][t], 4);
         }
