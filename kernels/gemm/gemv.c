@@ -276,22 +276,46 @@ static void usual_weights(ptx_builder *b, const gemv *g, const gemv_reading *r, 
     g->codec->decode(b, &whole, words, chunk, chunk_numbers(b, g, r, 0, output, chunk, all), w);
 }
 
-void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output, ptx_val k,
-                            const ptx_val *words, bool slow)
+gemv_tail gemv_tail_begin(ptx_builder *b, const gemv *g, ptx_val first)
 {
-    ptx_val left = ptx_as(b, PTX_S32, ptx_sub(b, g->k, k)), last = ptx_sub(b, g->k, 1);
+    return (gemv_tail){.first = first, .left = ptx_as(b, PTX_S32, ptx_sub(b, g->k, first))};
+}
+
+/* A number that divides K and a thread's k, so that K can only end at its multiples. Flat groups divide K. */
+static unsigned tail_step(const gemv *g)
+{
+    const uint64_t power = g->spec->group_size & -g->spec->group_size;
+    if (!g->shape.span || g->spec->groups != QDNN_GROUPS_FLAT)
+        return 1;
+    return power < gemv_unit(&g->shape) ? (unsigned)power : gemv_unit(&g->shape);
+}
+
+/* Predicate: whether the thread has k at that place. */
+static ptx_val tail_has(ptx_builder *b, const gemv *g, gemv_tail *t, unsigned place)
+{
+    const unsigned first = place / tail_step(g) * tail_step(g);
+    if (t->has[first].kind == PTX_NOTHING)
+        t->has[first] = ptx_setp(b, PTX_GT, t->left, (int)first);
+    return t->has[first];
+}
+
+void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output,
+                            gemv_tail *tail, const ptx_val *words, bool slow)
+{
     ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     round_numbers all = {0};
     for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
         for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
             const unsigned this = chunk + j * gemv_sums_of(g);
-            ptx_val *to = w[output] + CHUNK * j, at = ptx_min(b, ptx_add(b, k, (int)(CHUNK * this)), last);
-            if (slow)
+            ptx_val *to = w[output] + CHUNK * j;
+            if (slow) {
+                ptx_val k = ptx_add(b, tail->first, (int)(CHUNK * this));
+                ptx_val at = ptx_min(b, k, ptx_sub(b, g->k, 1));
                 slow_weights(b, g, output, this, ptx_cvt(b, PTX_U64, at), words, to);
-            else
+            } else
                 usual_weights(b, g, r, output, this, words, &all, to);
             for (unsigned i = 0; i < CHUNK; i++)
-                to[i] = ptx_selp(b, to[i], ptx_f32(b, 0), ptx_setp(b, PTX_GT, left, (int)(CHUNK * this + i)));
+                to[i] = ptx_selp(b, to[i], ptx_f32(b, 0), tail_has(b, g, tail, CHUNK * this + i));
         }
         if (g->in_pairs)
             pair_weights(b, w[output]);

@@ -56,6 +56,8 @@ struct gemv_codec {
     void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
     bool is_wide; /* decoding takes many registers */
+    /* Weights are finite, whatever the codes are: where x is 0, codes do not matter. */
+    bool is_finite;
     /* Where chunks are in pairs, decode leaves scales out, and the caller multiplies by pairs of scales. */
     bool scales_last;
     /* Run once per kernel by all threads, e.g. to fill a table; the launch then provides BYTE_TABLE_BYTES.
@@ -180,10 +182,17 @@ void gemv_reading_advance(ptx_builder *b, const gemv *g, const gemv_reading *r, 
 typedef ptx_val gemv_words[GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX];
 void gemv_compute_round(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
                         const gemv_words words);
-/* The same for one output where the thread's k (u32: the first) may pass the end of K: weights from there
- * on are 0. `slow`: use the codec that is always right, with x unscaled. */
-void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output, ptx_val k,
-                            const ptx_val *words, bool slow);
+/* Whether the thread has k at each place of its unit, as predicates: made on first use, for all outputs. */
+typedef struct gemv_tail {
+    ptx_val first; /* u32: the thread's first k */
+    ptx_val left;  /* s32: how many k are left from there on */
+    ptx_val has[GEMV_CHUNKS_MAX * CHUNK];
+} gemv_tail;
+gemv_tail gemv_tail_begin(ptx_builder *b, const gemv *g, ptx_val first);
+/* The same for one output where the thread's k may pass the end of K: weights from there on are 0.
+ * `slow`: use the codec that is always right, with x unscaled. */
+void gemv_compute_carefully(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned output,
+                            gemv_tail *tail, const ptx_val *words, bool slow);
 
 /* ---- Rows that begin anywhere (gemv_ragged.c) ---- */
 

@@ -250,10 +250,16 @@ static void crossing_decode(ptx_builder *b, const gemv *g, const ptx_val *words,
     }
 }
 
-static const gemv_codec integers = {
-    .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = integers_decode};
-static const gemv_codec crossing = {
-    .numbers = PLACES + 1, .x_exponent = X_EXPONENT, .prepare = integers_prepare, .decode = crossing_decode};
+static const gemv_codec integers = {.numbers = PLACES + 1,
+                                    .is_finite = true,
+                                    .x_exponent = X_EXPONENT,
+                                    .prepare = integers_prepare,
+                                    .decode = integers_decode};
+static const gemv_codec crossing = {.numbers = PLACES + 1,
+                                    .is_finite = true,
+                                    .x_exponent = X_EXPONENT,
+                                    .prepare = integers_prepare,
+                                    .decode = crossing_decode};
 
 /* ---- The same with scales of 16 bits and no zeros ----
  *
@@ -286,7 +292,8 @@ static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, u
     }
 }
 
-static const gemv_codec narrow = {.numbers = PLACES + 1, .prepare = narrow_prepare, .decode = narrow_decode};
+static const gemv_codec narrow = {
+    .numbers = PLACES + 1, .is_finite = true, .prepare = narrow_prepare, .decode = narrow_decode};
 
 /* ---- The same from sm_100 on ----
  *
@@ -349,11 +356,18 @@ static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     }
 }
 
-static const gemv_codec mixed_bf16 = {
-    .numbers = PLACES + 1, .is_wide = true, .prepare = mixed_prepare, .decode = mixed_decode};
-static const gemv_codec mixed = {
-    .numbers = PLACES + 1, .is_wide = true, .prepare = mixed_prepare, .decode = mixed_decode};
+static const gemv_codec mixed_bf16 = {.numbers = PLACES + 1,
+                                      .is_finite = true,
+                                      .is_wide = true,
+                                      .prepare = mixed_prepare,
+                                      .decode = mixed_decode};
+static const gemv_codec mixed = {.numbers = PLACES + 1,
+                                 .is_finite = true,
+                                 .is_wide = true,
+                                 .prepare = mixed_prepare,
+                                 .decode = mixed_decode};
 static const gemv_codec mixed_of_bf16 = {.numbers = PLACES + 1,
+                                         .is_finite = true,
                                          .is_wide = true,
                                          .prepare = mixed_prepare,
                                          .decode = mixed_decode,

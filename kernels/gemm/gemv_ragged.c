@@ -99,6 +99,39 @@ static void whole_round(ptx_builder *b, const gemv *g, const gemv_reading *r, pt
     gemv_compute_round(b, g, r, round, words);
 }
 
+/* One of few rounds, `done` (u32) k after `k` (u32); K may end in it. */
+typedef struct few_round {
+    ptx_val k, done;
+    ptx_val more; /* u32: as in pick_words */
+} few_round;
+
+static void careful_round(ptx_builder *b, const gemv *g, const gemv_reading *r, const few_round *f, bool slow)
+{
+    ptx_val first = ptx_mad(b, g->thread, (int)gemv_unit(&g->shape), ptx_add(b, f->k, f->done));
+    gemv_tail tail = gemv_tail_begin(b, g, first);
+    for (unsigned i = 0; i < g->shape.outputs; i++) {
+        ptx_val words[GEMV_WORDS_MAX];
+        pick_words(b, g, i, f->more, 0, words);
+        gemv_compute_carefully(b, g, r, i, &tail, words, slow);
+    }
+}
+
+/* By the usual codec; x beyond K is 0. `rest` (s32): how many k of the tile are left from `k` on. */
+static void usual_round(ptx_builder *b, const gemv *g, const gemv_reading *r, const few_round *f,
+                        ptx_val rest)
+{
+    if (g->codec->is_finite) {
+        whole_round(b, g, r, f->more, 0);
+        return;
+    }
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_GE, ptx_sub(b, rest, ptx_as(b, PTX_S32, f->done)), ROUND));
+    whole_round(b, g, r, f->more, 0);
+    ptx_else(b);
+    careful_round(b, g, r, f, false);
+    ptx_end_if(b);
+}
+
 /* ---- A tile ---- */
 
 /* Up to a turn of rounds from k (u32) on, one by one; `rest` (s32): how many k of the tile are left. */
@@ -109,23 +142,12 @@ static void few_rounds(ptx_builder *b, const gemv *g, const gemv_reading *r, ptx
     ptx_val end = ptx_min(b, rest, (int)(s->turn * ROUND));
     ptx_val bytes = ptx_shr(b, ptx_mul(b, ptx_as(b, PTX_U32, end), (int)bits_of(g)), 3);
     copy_next(b, g, ptx_add(b, bytes, 2 * SECTOR_BYTES)); /* whole sectors: more at both ends */
-    ptx_val j = ptx_for(b, ptx_s32(b, 0), end, ROUND), done = ptx_as(b, PTX_U32, j);
-    ptx_val more = ptx_mul(b, done, (int)(bits_of(g)));
-    more = ptx_shr(b, more, 3);
-    if (!slow) {
-        ptx_uniform(b);
-        ptx_if(b, ptx_setp(b, PTX_GE, ptx_sub(b, rest, j), ROUND));
-        whole_round(b, g, r, more, 0);
-        ptx_else(b);
-    }
-    ptx_val mine = ptx_mad(b, g->thread, (int)gemv_unit(s), ptx_add(b, k, done));
-    for (unsigned i = 0; i < s->outputs; i++) {
-        ptx_val words[GEMV_WORDS_MAX];
-        pick_words(b, g, i, more, 0, words);
-        gemv_compute_carefully(b, g, r, i, mine, words, slow);
-    }
-    if (!slow)
-        ptx_end_if(b);
+    few_round f = {.k = k, .done = ptx_as(b, PTX_U32, ptx_for(b, ptx_s32(b, 0), end, ROUND))};
+    f.more = ptx_shr(b, ptx_mul(b, f.done, (int)bits_of(g)), 3);
+    if (slow)
+        careful_round(b, g, r, &f, true);
+    else
+        usual_round(b, g, r, &f, rest);
     gemv_reading_advance(b, g, r, 1);
     ptx_end_for(b);
 }

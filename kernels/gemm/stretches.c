@@ -79,13 +79,11 @@ static void copy_bytes(ptx_builder *b, const stretches *s, ptx_val from, ptx_val
 void stretches_copy(ptx_builder *b, const stretches *s, ptx_val before, ptx_val needed)
 {
     const unsigned bytes = vectors_of_thread(s) * s->team * LOAD_BYTES;
-    ptx_val from[STRETCH_OUTPUTS_MAX], whole = {0};
-    for (unsigned i = 0; i < s->outputs; i++) {
+    ptx_val from[STRETCH_OUTPUTS_MAX];
+    for (unsigned i = 0; i < s->outputs; i++)
         from[i] = ptx_add(b, s->from[i], before);
-        ptx_val begins = ptx_setp(b, PTX_GE, from[i], s->first);
-        whole = i ? ptx_and(b, whole, begins) : begins;
-        whole = ptx_setp_and(b, PTX_LE, ptx_add(b, from[i], ptx_u64(b, bytes)), s->end, whole);
-    }
+    ptx_val ends = ptx_add(b, from[s->outputs - 1], ptx_u64(b, bytes));
+    ptx_val whole = ptx_setp_and(b, PTX_LE, ends, s->end, ptx_setp(b, PTX_GE, from[0], s->first));
     ptx_syncwarp(b);
     ptx_if(b, whole);
     copy_vectors(b, s, from, needed);

@@ -20,8 +20,8 @@ typedef struct stretches {
     ptx_val to[STRETCH_OUTPUTS_MAX];   /* u32: where it goes in shared memory */
 } stretches;
 
-/* Sets up the row that begins at `address` (u64), whose stretches go to `shared` (u32). Returns how many
- * bytes (u32) of a stretch precede its weights. */
+/* Sets up the row that begins at `address` (u64), not before that of the previous output; its stretches go to
+ * `shared` (u32). Returns how many bytes (u32) of a stretch precede its weights. */
 ptx_val stretches_begin(ptx_builder *b, stretches *s, unsigned output, ptx_val address, ptx_val shared);
 /* Copies the stretch at offset `before` (u64, a multiple of align) of all rows, once the warp is done with
  * the previous one. `needed` (u32): how many of its bytes are needed; those after them count as 0. Empty:

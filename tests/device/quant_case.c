@@ -89,6 +89,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_UNEVEN] = "uneven",
                                         [DATA_INFINITE_TIES] = "infinite-tie",
                                         [DATA_LARGE] = "large",
+                                        [DATA_UNBOUNDED] = "unbounded",
                                         [DATA_UNEQUAL] = "unequal"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
@@ -374,6 +375,9 @@ static int64_t row_of_scale(const quant_case *c, int64_t i, int64_t count, int64
     return is_down ? i % rows : i / of_row;
 }
 
+/* Of unbounded data: those rows have something infinite. */
+enum { UNBOUNDED_APART = 3 };
+
 /* What a scale is multiplied by. Unequal: in few rows, far apart and at all places among those that a thread takes, one scale is small
  * or large, another one in each, and the others are 0, so that nothing hides what becomes of it. */
 static float factor_of_scale(const quant_case *c, int64_t i, int64_t count)
@@ -383,6 +387,8 @@ static float factor_of_scale(const quant_case *c, int64_t i, int64_t count)
     int64_t place, row = row_of_scale(c, i, count, &place), turn = row / APART;
     if (c->kind == DATA_SMALL)
         return 0x1p-80f;
+    if (c->kind == DATA_UNBOUNDED)
+        return row % UNBOUNDED_APART == 0 && place == (of_row > 0 ? of_row - 1 : 0) ? INFINITY : 1;
     if (row % APART)
         return 1;
     if (of_row > 0 && place != turn / 2 % of_row)
@@ -408,6 +414,16 @@ static void change_scales(const quant_case *c, const ref_quant_spec *ref, quant_
     }
 }
 
+/* Elements that have no scales: rows that begin with infinities, which follow the ends of others. */
+static void add_infinities(const quant_case *c, uint8_t *plain, int64_t rows, int64_t columns)
+{
+    enum { FIRST = 32 };
+    const int64_t size = (int64_t)ref_scalar_size(c->spec.data);
+    for (int64_t row = 0; row < rows; row += UNBOUNDED_APART)
+        fill_data(DATA_INFINITE, kernel_format(c->row), c->spec.data, 0, plain + row * columns * size,
+                  columns < FIRST ? columns : FIRST);
+}
+
 /* Codes of a few elements of FP8: no quantizing gives NaN to numbers. */
 static void add_nans(const ref_quant_spec *ref, quant_operands *o)
 {
@@ -429,6 +445,8 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
                      rows * columns);
     else
         fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
+    if (c->kind == DATA_UNBOUNDED && o->bytes[QDNN_OPERAND_SCALE] == 0 && !ref->block)
+        add_infinities(c, plain, rows, columns);
     if (ref->block) {
         ref_fill_blocks(c->row, ref, rows * columns, c->seed,
                         c->callers                ? BLOCKS_ANY
@@ -451,7 +469,7 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    if (c->kind == DATA_SMALL || c->kind == DATA_UNEQUAL)
+    if (c->kind == DATA_SMALL || c->kind == DATA_UNEQUAL || c->kind == DATA_UNBOUNDED)
         change_scales(c, ref, o);
     if (c->kind == DATA_UNEQUAL)
         add_nans(ref, o);

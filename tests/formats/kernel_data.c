@@ -365,6 +365,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     uint32_t largest_exponent = (UINT32_C(1) << (l.bits - 1 - l.fraction_bits)) - 2;
     switch (kind) {
     case DATA_CONSTANT:
+    case DATA_UNBOUNDED:
         return encode(l, seed & 1 ? -1.75f : 0.3125f);
     case DATA_ZEROS:
         return sign;

@@ -41,7 +41,9 @@ typedef enum {
                     to the bounds between codes (move_to_bounds in edges.h). A caller's scales are those of fill_beside_scales */
     DATA_INFINITE_TIES, /* infinities of one sign, and one number of the other; a caller's scales are huge: the largest f32 is just beyond half way
                            between two codes. The seed chooses the sign and the codes */
-    DATA_LARGE,  /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_LARGE,         /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_UNBOUNDED, /* one number; a quant_case makes the last f32 scale of some rows infinite, or a few elements where there are no scales:
+                       what lies beyond the end of a row counts, unless it is left out */
     DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
                   * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
 } data_kind;

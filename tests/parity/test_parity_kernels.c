@@ -315,6 +315,9 @@ static const shape shapes[] = {
     {0, 40, 4096, DATA_UNEQUAL, false, 0, 0},
     {0, 530, 64, DATA_UNEQUAL, false, 0, 0},
     {1, 33, 1100, DATA_CANCELS, false, 3, 1},
+    /* Where anything beyond K is not finite. */
+    {0, 40, 301, DATA_UNBOUNDED, false, 0, 0},
+    {0, 33, 1100, DATA_UNBOUNDED, false, 3, 4},
 };
 enum { ALWAYS = 10 };
 static const char *const product_names[] = {
@@ -383,6 +386,11 @@ static bool run_shape(const kernel_row *row, kernel_product product, int turn, c
         c.weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
     if (at->kind == DATA_CANCELS)
         c.weights.kind = DATA_CONSTANT;
+    if (at->kind == DATA_UNBOUNDED) { /* sums are numbers or infinite, and NaN with anything beyond K */
+        c.kind = DATA_CONSTANT;
+        c.weights.kind = DATA_UNBOUNDED;
+        c.seed = c.weights.seed = 8;
+    }
     if (at->kind == DATA_UNEQUAL) {
         c.kind = kernel_columns_multiple(row) == 1 ? DATA_LARGE : DATA_NORMAL;
         c.weights.kind = DATA_UNEQUAL;
@@ -433,12 +441,12 @@ static void shape_name(int index, char *text, size_t size)
  * By default the paths take turns. */
 static void run_tails(const kernel_row *row, int turn)
 {
-    static const data_kind kinds[] = {DATA_NORMAL, DATA_LARGE};
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_LARGE, DATA_UNBOUNDED};
     const int step = sample_is_full() ? 1 : 8;
     for (int tail = 1 + turn % step; tail < 32; tail += step)
         for (int path = 0; path < LENGTH(kinds); path++) {
             const shape one = {.n = 36, .k = 256 + tail, .kind = kinds[path]};
-            if (sample_is_full() || path == tail / step % 2)
+            if (sample_is_full() || path == tail / step % LENGTH(kinds))
                 run_shape(row, KERNEL_PRODUCT_RAGGED, turn, &one);
         }
 }
