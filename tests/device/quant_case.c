@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "device/device_buffer.h"
-#include "driver/api/request.h"
+#include "driver/api/plan.h"
 #include "formats/edges.h"
 #include "formats/ref_spec.h"
 #include "test.h"
@@ -95,8 +95,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
     for (int i = 0, used = 0; i < c->rank; i++)
         used += snprintf(dims + used, sizeof dims - (size_t)used, " %lld", (long long)c->dims[i]);
-    snprintf(text, size, "%s: %s, dims%s, %s data, seed %u%s", c->row->name, settings, dims, kinds[c->kind],
-             (unsigned)c->seed, c->callers ? ", a caller's scales" : "");
+    snprintf(text, size, "%s: %s, dims%s, %s data, seed %u%s%s", c->row->name, settings, dims, kinds[c->kind],
+             (unsigned)c->seed, c->callers ? ", a caller's scales" : "",
+             c->blocks_most ? ", in few blocks" : "");
 }
 
 /* ---- Descriptors ---- */
@@ -314,13 +315,13 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
         fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
     else
-        fill_callers_scales(c->spec.scale, 0, o->host[QDNN_OPERAND_SCALE], scales);
+        fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
     else if (zeros > 0 && c->kind == DATA_UNEVEN)
         fill_small_zeros(ref->zero, c->seed, o->host[QDNN_OPERAND_ZERO], zeros);
     else if (zeros > 0)
-        fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
+        fill_callers_zeros(ref->zero, c->callers_first, o->host[QDNN_OPERAND_ZERO], zeros);
 }
 
 /* Of scales that are made of the elements, the largest elements stay. */
@@ -507,6 +508,17 @@ static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBind
     return status;
 }
 
+/* The kernels of ranges loop along x, those of matrices along y. */
+static void limit_blocks(qdnnPlan_t plan, unsigned most)
+{
+    for (int i = 0; i < plan->n_steps; i++) {
+        plan_launch *l = &plan->steps[i].launch;
+        const int dimension = kernel_operation_of(l->module->row) == KERNEL_RANGE ? 0 : 1;
+        if (l->grid[dimension] > most)
+            l->grid[dimension] = most;
+    }
+}
+
 qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
                              void *const pointers[QDNN_OPERAND_COUNT])
 {
@@ -522,6 +534,8 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
         return status;
     if (CHECK_QDNN(qdnnGetPlanInfo(plan, &info)))
         CHECK_EQ_STR(info.operation, c->row->operation_name);
+    if (c->blocks_most)
+        limit_blocks(plan, c->blocks_most);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (operands[i].reads || operands[i].writes)
             bindings[count++] = (qdnnBinding_t){(qdnnOperand_t)i, pointers[i], 0};

@@ -266,7 +266,10 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
     c->callers =
         has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP || c->kind == DATA_INFINITE_TIES ||
                                 (c->kind == DATA_UNEVEN && i % 4 > 0));
+    c->callers_first = i;
     c->seed = (uint32_t)i + 1;
+    c->blocks_most = i % 3 == 2 ? 1 + (unsigned)i / 3 % 2 : 0;
+    other->by_plan = other->by_plan || c->blocks_most;
     other->buffers = (i + i / 4) % 2 ? BUFFER_BANDS : BUFFER_EXACT;
     /* 1, 2, 4 and 8 elements: each bit of an address that a kernel asks for is the only one once */
     for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
@@ -338,6 +341,21 @@ static void set_nested(quant_case *c, int i)
     c->seed = (uint32_t)i + 1;
 }
 
+/* A whole tensor has one scale: so many calls have a caller's, each with another. */
+static bool set_callers(quant_case *c, int i)
+{
+    static const int64_t shapes[][2] = {{5, 40}, {32, 128}, {33, 36}, {1, 352}, {9, 65}};
+    static const data_kind kinds[] = {DATA_ENDS,   DATA_CLAMP, DATA_UNEVEN,       DATA_SPECIAL,
+                                      DATA_UNEVEN, DATA_TIES,  DATA_INFINITE_TIES};
+    enum { APART = 8 }; /* so that each scale meets other zeros */
+    set_shape(c, shapes[i % LENGTH(shapes)][0], shapes[i % LENGTH(shapes)][1]);
+    c->kind = kinds[i % LENGTH(kinds)];
+    c->callers = true;
+    c->callers_first = i * APART;
+    c->seed = (uint32_t)i;
+    return is_served(c);
+}
+
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
 {
     enum { NESTED = 4 };
@@ -345,6 +363,8 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
     quant_case *c = &extra->c;
     const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.nested;
     const qdnnDivision_t division = c->spec.division;
+    if (has_callers(c->row))
+        return is_tensor && set_callers(c, i);
     if (!makes_scales(c->row))
         return false;
     c->callers = false;
