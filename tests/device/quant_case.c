@@ -302,6 +302,22 @@ static void fill_callers_factors(const quant_case *c, quant_operands *o)
         *global = 0x1p126f;
 }
 
+/* Scales over scales by which elements are beside bounds. In turn, sums that are not rounded, and such that are rounded up. */
+static void fill_beside_map(const quant_case *c, quant_operands *o)
+{
+    float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP],
+          *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE],
+          *offset = (float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET];
+    const int64_t count = (int64_t)o->bytes[QDNN_OPERAND_NESTED_MAP] / 4;
+    fill_beside_scales(kernel_format(c->row), QDNN_SCALE_F32, c->seed, c->kind == DATA_INFINITE_TIES, map,
+                       count);
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_SCALE] / 4; i++)
+        outer[i] = 1;
+    *offset = c->seed % 2 ? 0.75f : 0;
+    for (int64_t i = 0; i<count && * offset> 0; i++)
+        map[i] = nextafterf(map[i] - *offset, -INFINITY);
+}
+
 /* Arbitrary scales and zeros, not computed from data. Packed zeros have every bit pattern. */
 static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
@@ -311,10 +327,12 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
     fill_callers_factors(c, o);
     if (ref->nested)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_SCALE], scales);
+    if (ref->nested && (c->kind == DATA_UNEVEN || is_huge))
+        fill_beside_map(c, o);
     else if (c->kind == DATA_UNEVEN || is_huge)
         fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
-    else
+    else if (!ref->nested)
         fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
