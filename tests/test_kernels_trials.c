@@ -58,7 +58,7 @@ static bool is_new(const trial_setting *settings, int count, const trial_setting
 }
 
 /* Others, such as scales over scales and what serves training, have operands of their own; tests/parity compares
- * them. */
+ * them. Blocks have trials in test_kernels_blocks.c. */
 static bool is_flat(const kernel_row *row)
 {
     static const kernel_operation flat[] = {KERNEL_SCALE, KERNEL_QUANTIZE, KERNEL_DEQUANTIZE, KERNEL_DYNAMIC,
@@ -69,20 +69,9 @@ static bool is_flat(const kernel_row *row)
     return false;
 }
 
-/* Blocks know no setting but the type of data. Of them K-quants have trials, because their text is long. */
-static int search_settings(trial_setting settings[TRIAL_SETTINGS_MAX])
-{
-    settings[0] = (trial_setting){.spec = kernel_spec_default(), .sm = "sm_90"};
-    settings[1] = (trial_setting){.spec = kernel_spec_default(), .sm = "sm_75"};
-    settings[1].spec.data = QDNN_DATA_BF16;
-    return 2;
-}
-
 int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_MAX])
 {
     int count = 0;
-    if (sample_is_search(row))
-        return search_settings(settings);
     if (!is_flat(row))
         return 0;
     for (int v = 0; v < LENGTH(variants); v++) {
@@ -275,25 +264,6 @@ static void add_ranges(trial_list *list)
         append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }
 
-/* Whole tiles, one cut short, and pointers that are not aligned. */
-static void add_searches(trial_list *list)
-{
-    static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_TIES, DATA_SUBNORMAL};
-    enum { BLOCK = 256 };
-    for (uint32_t seed = 1; seed < 5; seed++)
-        append(list, (parity_trial){.n = list->tile,
-                                    .kind = DATA_SUB_BLOCKS,
-                                    .seed = seed,
-                                    .data_shift = seed == 3,
-                                    .exact = seed == 2});
-    for (int i = 0; i < LENGTH(kinds); i++)
-        append(list, (parity_trial){.n = i == 1 ? list->tile : (i + 1) * BLOCK,
-                                    .kind = kinds[i],
-                                    .seed = (uint32_t)i + 10,
-                                    .data_shift = i == 1,
-                                    .codes_shift = (size_t)(i == 2 ? 4 : i)});
-}
-
 int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial trials[TRIALS_MAX])
 {
     enum { TILE_MAX = 5000, TILE_USUAL = 4096 };
@@ -301,10 +271,6 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     uint64_t tile =
         geometry.blocks || geometry.elements_per_block > TILE_MAX ? TILE_USUAL : geometry.elements_per_block;
     trial_list list = {row, spec, trials, 0, (int64_t)tile};
-    if (sample_is_search(row)) {
-        add_searches(&list);
-        return list.count;
-    }
     uint64_t far = parity_far_block(row, spec);
     add_kinds(&list);
     add_ragged(&list);
@@ -325,29 +291,9 @@ int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial tria
     return list.count;
 }
 
-/* Behind the sample, K-quants. */
-static const kernel_row *row_at(int index)
-{
-    int left = index - sample_row_count();
-    if (left < 0)
-        return sample_row_at(index);
-    for (int i = 0; i < kernel_row_count; i++)
-        if (sample_is_search(&kernel_rows[i]) && left-- == 0)
-            return &kernel_rows[i];
-    return NULL;
-}
-
-static int case_count(void)
-{
-    int count = sample_row_count();
-    while (row_at(count))
-        count++;
-    return count;
-}
-
 static void case_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s", row_at(index)->name);
+    snprintf(text, size, "%s", sample_row_at(index)->name);
 }
 
 /* By default every other trial; the settings take turns. */
@@ -361,9 +307,9 @@ static int sampled(parity_trial trials[TRIALS_MAX], int count, int first)
     return kept;
 }
 
-TEST_EACH(KernelTrials, HostRef, case_count, case_name)
+TEST_EACH(KernelTrials, HostRef, sample_row_count, case_name)
 {
-    const kernel_row *row = row_at(index);
+    const kernel_row *row = sample_row_at(index);
     trial_setting settings[TRIAL_SETTINGS_MAX];
     parity_trial trials[TRIALS_MAX];
     int count = trial_settings(row, settings);

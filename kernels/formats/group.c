@@ -320,12 +320,22 @@ static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_v
     g->scale = limit_scale(b, c, data, emit_round(b, data, scale));
 }
 
+/* Whether a range with an infinite end makes the same scale and zero as one with the largest finite number there: an f16 scale is limited to 65504 either
+ * way, and the quotient of either end by that is beyond all codes; zeros of other types are limited in themselves. (A tight range may have
+ * two ends of the same sign.) */
+static bool takes_infinite_ends(const coding *c)
+{
+    return c->spec->scale == QDNN_SCALE_F16 && c->spec->range == QDNN_RANGE_WITH_ZERO;
+}
+
 /* An empty range (NaN) counts as 0, an infinity as the largest finite number. An end of a range with 0 is on its side of 0. */
 static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x, bool is_high)
 {
     const float largest = element_largest(QDNN_DATA_F32);
     if (c->spec->range == QDNN_RANGE_TIGHT)
         return limited(b, nan_to_zero(b, x));
+    if (takes_infinite_ends(c))
+        return x;
     return is_high ? ptx_min(b, x, ptx_f32(b, largest)) : ptx_max(b, x, ptx_f32(b, -largest));
 }
 
@@ -351,9 +361,7 @@ static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val sc
 group_made group_make(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi)
 {
     bool is_signed = format_has_zero(c->format);
-    ptx_val high =
-        is_signed ? range_end(b, c, hi, true) : ptx_min(b, hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
-    ptx_val low = is_signed ? range_end(b, c, lo, false) : lo;
+    ptx_val high = range_end(b, c, hi, true), low = is_signed ? range_end(b, c, lo, false) : lo;
     group_made g = {0};
     make_scale(b, c, s, low, high, &g);
     if (is_signed)

@@ -205,16 +205,48 @@ static void store_group(ptx_builder *b, const scale_matrix *s, const range *r, p
     bool by_columns = spec->groups == QDNN_GROUPS_COLUMNS;
     group_place place = {.line = by_columns ? across : down, .group = by_columns ? down : across};
     ptx_val slot = matrix_scale_slot(b, &s->m, &place);
-    if (spec->scale_swizzle != QDNN_SWIZZLE_NONE) {
+    const bool is_padded = spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    if (is_padded) {
         ptx_if_not(b, exists);
         store_zero_scale(b, s, slot);
         ptx_end_if(b);
+        ptx_if(b, exists);
     }
-    ptx_if(b, exists);
     ptx_val zero = format_has_zero(s->m.q.coding.format) ? zero_index(b, s, &place) : slot;
     group_made g = group_make(b, &s->m.q.coding, &s->m.q.side, r->lo, r->hi);
     group_store_at(b, &s->m.q.coding, &s->m.q.side, &g, slot, zero);
-    ptx_end_if(b);
+    if (is_padded)
+        ptx_end_if(b);
+}
+
+static ptx_val also_below(ptx_builder *b, ptx_val x, ptx_val end, ptx_val condition)
+{
+    return condition.kind == PTX_NOTHING ? ptx_setp(b, PTX_LT, x, end)
+                                         : ptx_setp_and(b, PTX_LT, x, end, condition);
+}
+
+/* Whether there is a slot for the group, or nothing where that is so for all groups of all blocks: without padding groups have slots, and padding
+ * to a multiple of what a block takes fills the blocks. */
+static ptx_val has_slot(ptx_builder *b, const scale_matrix *s, ptx_val down, ptx_val across, ptx_val exists)
+{
+    const kernel_spec *spec = s->m.q.coding.spec;
+    const extent e = padding_of(spec);
+    ptx_val has = {0};
+    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+        return exists;
+    if (e.height % block_height(&s->plan) != 0)
+        has = also_below(b, down, s->slots_height, has);
+    if (e.width % s->plan.side_by_side != 0)
+        has = also_below(b, across, s->slots_width, has);
+    return has;
+}
+
+/* Whether this lane stores the scale: the first of a team, in the first warp if all share the group. */
+static ptx_val is_storing(ptx_builder *b, const scale_matrix *s, ptx_val lane, ptx_val tid, ptx_val has)
+{
+    if (s->plan.team.lanes > 1)
+        has = also_below(b, lane, ptx_u32(b, 1), has);
+    return s->plan.is_tall ? also_below(b, tid, ptx_u32(b, WARP), has) : has;
 }
 
 /* Handles the groups that a warp (for tall groups: a block) processes at once, starting with first_across. */
@@ -236,14 +268,12 @@ static void scale_groups(ptx_builder *b, const scale_matrix *s, ptx_val down, pt
     if (p->step > 1)
         ptx_end_if(b);
     reduce(b, s, &r);
-    ptx_val has_slot =
-        ptx_setp_and(b, PTX_LT, across, s->slots_width, ptx_setp(b, PTX_LT, down, s->slots_height));
-    ptx_val stores = ptx_setp_and(b, PTX_EQ, lane, 0, has_slot);
-    if (p->is_tall)
-        stores = ptx_setp_and(b, PTX_LT, tid, WARP, stores);
-    ptx_if(b, stores);
+    ptx_val stores = is_storing(b, s, lane, tid, has_slot(b, s, down, across, exists));
+    if (stores.kind != PTX_NOTHING)
+        ptx_if(b, stores);
     store_group(b, s, &r, down, across, exists);
-    ptx_end_if(b);
+    if (stores.kind != PTX_NOTHING)
+        ptx_end_if(b);
 }
 
 void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

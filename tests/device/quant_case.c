@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "device/device_buffer.h"
-#include "driver/api/request.h"
+#include "driver/api/plan.h"
 #include "formats/edges.h"
 #include "formats/ref_spec.h"
 #include "test.h"
@@ -96,8 +96,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
     for (int i = 0, used = 0; i < c->rank; i++)
         used += snprintf(dims + used, sizeof dims - (size_t)used, " %lld", (long long)c->dims[i]);
-    snprintf(text, size, "%s: %s, dims%s, %s data, seed %u%s", c->row->name, settings, dims, kinds[c->kind],
-             (unsigned)c->seed, c->callers ? ", a caller's scales" : "");
+    snprintf(text, size, "%s: %s, dims%s, %s data, seed %u%s%s", c->row->name, settings, dims, kinds[c->kind],
+             (unsigned)c->seed, c->callers ? ", a caller's scales" : "",
+             c->blocks_most ? ", in few blocks" : "");
 }
 
 /* ---- Descriptors ---- */
@@ -302,6 +303,22 @@ static void fill_callers_factors(const quant_case *c, quant_operands *o)
         *global = 0x1p126f;
 }
 
+/* Scales over scales by which elements are beside bounds. In turn, sums that are not rounded, and such that are rounded up. */
+static void fill_beside_map(const quant_case *c, quant_operands *o)
+{
+    float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP],
+          *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE],
+          *offset = (float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET];
+    const int64_t count = (int64_t)o->bytes[QDNN_OPERAND_NESTED_MAP] / 4;
+    fill_beside_scales(kernel_format(c->row), QDNN_SCALE_F32, c->seed, c->kind == DATA_INFINITE_TIES, map,
+                       count);
+    for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_SCALE] / 4; i++)
+        outer[i] = 1;
+    *offset = c->seed % 2 ? 0.75f : 0;
+    for (int64_t i = 0; i<count && * offset> 0; i++)
+        map[i] = nextafterf(map[i] - *offset, -INFINITY);
+}
+
 /* Arbitrary scales and zeros, not computed from data. Packed zeros have every bit pattern. */
 static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
@@ -311,17 +328,19 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
     fill_callers_factors(c, o);
     if (ref->nested)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_SCALE], scales);
+    if (ref->nested && (c->kind == DATA_UNEVEN || is_huge))
+        fill_beside_map(c, o);
     else if (c->kind == DATA_UNEVEN || is_huge)
         fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
-    else
-        fill_callers_scales(c->spec.scale, 0, o->host[QDNN_OPERAND_SCALE], scales);
+    else if (!ref->nested)
+        fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
     else if (zeros > 0 && c->kind == DATA_UNEVEN)
         fill_small_zeros(ref->zero, c->seed, o->host[QDNN_OPERAND_ZERO], zeros);
     else if (zeros > 0)
-        fill_callers_zeros(ref->zero, 0, o->host[QDNN_OPERAND_ZERO], zeros);
+        fill_callers_zeros(ref->zero, c->callers_first, o->host[QDNN_OPERAND_ZERO], zeros);
 }
 
 /* Of scales that are made of the elements, the largest elements stay. */
@@ -525,6 +544,17 @@ static qdnnStatus_t execute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBind
     return status;
 }
 
+/* The kernels of ranges loop along x, those of matrices along y. */
+static void limit_blocks(qdnnPlan_t plan, unsigned most)
+{
+    for (int i = 0; i < plan->n_steps; i++) {
+        plan_launch *l = &plan->steps[i].launch;
+        const int dimension = kernel_operation_of(l->module->row) == KERNEL_RANGE ? 0 : 1;
+        if (l->grid[dimension] > most)
+            l->grid[dimension] = most;
+    }
+}
+
 qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const quant_descriptors *d,
                              void *const pointers[QDNN_OPERAND_COUNT])
 {
@@ -540,6 +570,8 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
         return status;
     if (CHECK_QDNN(qdnnGetPlanInfo(plan, &info)))
         CHECK_EQ_STR(info.operation, c->row->operation_name);
+    if (c->blocks_most)
+        limit_blocks(plan, c->blocks_most);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (operands[i].reads || operands[i].writes)
             bindings[count++] = (qdnnBinding_t){(qdnnOperand_t)i, pointers[i], 0};

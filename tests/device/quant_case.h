@@ -21,6 +21,9 @@ typedef struct quant_case {
     uint32_t seed;
     /* scales, zeros, codes and blocks are unusual ones of a caller, not made by operations */
     bool callers;
+    int64_t callers_first; /* where in the lists of such they begin */
+    /* By plan: at most so many blocks, where blocks go on to further work; 0: as many as the library takes. */
+    unsigned blocks_most;
 } quant_case;
 
 int64_t quant_case_elements(const quant_case *c);

@@ -644,7 +644,7 @@ void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t 
         }
 }
 
-/* A number of few bits divided by one half way between two codes, or the float before or behind the quotient. */
+/* A number of few bits, which f16 has or even bf16, divided by one half way between two codes, or the float before or behind the quotient. */
 static float beside_scale(const format_facts *format, float huge, uint32_t *state)
 {
     const uint32_t random = next_random(state);
@@ -658,7 +658,8 @@ static float beside_scale(const format_facts *format, float huge, uint32_t *stat
         return random >> 30 ? value : -value;
     }
     uint32_t bits;
-    float value = (float)((random >> 8 & 0xFFF) | 1) * ldexpf(1, -(int)(random % 13)) / bound;
+    const uint32_t mask = random >> 28 & 1 ? 0xFF : 0xFFF;
+    float value = (float)((random >> 8 & mask) | 1) * ldexpf(1, -(int)(random % 13)) / bound;
     memcpy(&bits, &value, sizeof bits);
     bits += (random >> 24) % 3 - 1;
     memcpy(&value, &bits, sizeof value);

@@ -114,6 +114,12 @@ static numbers divided(const operands *o, bool *is_exact)
     return numbers_rounded(n);
 }
 
+static numbers reciprocal_of(const operands *o, bool *is_exact)
+{
+    const operands one_by = {.a = numbers_of_constant(0x3F800000), .b = o->a};
+    return divided(&one_by, is_exact);
+}
+
 /* The lesser one; the other of NaN and of an infinity. */
 static numbers least_of(const operands *o, bool *is_exact)
 {
@@ -275,6 +281,8 @@ static const struct {
     {"fma.rz.f32", multiplied_and_added},
     {"div.rn.f32", divided},
     {"div.rz.f32", divided},
+    {"rcp.rn.f32", reciprocal_of},
+    {"rcp.rz.f32", reciprocal_of},
     {"sqrt.rn.f32", root_of},
     {"cvt.rni.f32.f32", made_integral},
     {"cvt.rzi.f32.f32", made_integral},

@@ -9,31 +9,6 @@
 
 /* ---- The rules ---- */
 
-/* Whether the instruction writes the register and does not read it. */
-static bool only_writes(const instruction *i, const char *reg)
-{
-    if (!text_writes(i) || strcmp(i->operand[0], reg) != 0)
-        return false;
-    for (int k = 1; k < i->n; k++)
-        if (text_names(i->operand[k], reg))
-            return false;
-    return true;
-}
-
-/* The only instruction that reads the register; false where several do, or a guarded one. */
-static bool only_use(const char *ptx, const char *reg, instruction *use)
-{
-    int uses = 0;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        instruction i;
-        if (!text_names(line, reg) || (text_parse(line, &i) && only_writes(&i, reg)))
-            continue;
-        if (uses++ || !text_parse(line, use))
-            return false;
-    }
-    return uses == 1;
-}
-
 /* The bytes of an element of the array that a parameter points to: what the loads and stores of single ones at addresses
  * made from it move; 0 where there are none. `mad address, index, bytes, pointer` has them. */
 static uint64_t element_of(const char *ptx, const char *pointer)
@@ -143,7 +118,7 @@ static bool asks_for_alignment(const char *ptx, const char *predicate, int depth
 static bool is_joined_to_alignment(const char *ptx, const char *predicate, int depth)
 {
     instruction use;
-    if (depth == 0 || !only_use(ptx, predicate, &use))
+    if (depth == 0 || !text_only_reader(ptx, predicate, &use))
         return false;
     const bool is_and = text_is_opcode(&use, "and.pred");
     if (is_and &&
@@ -160,7 +135,7 @@ static bool is_never_whole(const char *ptx, const mutant *m, const instruction *
     instruction use;
     uint64_t mask;
     return m->kind == MUTANT_LOGIC && strcmp(m->with, "or") == 0 && strncmp(i->opcode, "and.b", 5) == 0 &&
-           text_constant(i->operand[2], &mask) && mask != 0 && only_use(ptx, i->operand[0], &use) &&
+           text_constant(i->operand[2], &mask) && mask != 0 && text_only_reader(ptx, i->operand[0], &use) &&
            strncmp(use.opcode, "setp.eq.u", 9) == 0 && strcmp(use.operand[2], "0") == 0 && use.n == 3 &&
            is_joined_to_alignment(ptx, use.operand[0], PROOF_DEPTH);
 }
@@ -284,7 +259,7 @@ static bool is_clamped_behind(const char *ptx, const mutant *m, const instructio
         llabs(old) < FAR || llabs(now) < FAR || llabs(now) > INT32_MAX)
         return false;
     strcpy(reg, i->operand[0]);
-    while (!(is_high && is_low) && only_use(ptx, reg, &use)) {
+    while (!(is_high && is_low) && text_only_reader(ptx, reg, &use)) {
         if (!is_moved && text_is_opcode(&use, "add.s32") && is_zero_point(ptx, use.operand[2]))
             is_moved = true;
         else if (!is_extreme_s32(&use, reg, &bound) || (is_moved ? llabs(bound) > CODE : llabs(bound) < FAR))
@@ -339,6 +314,7 @@ static const struct {
     {"the sum is clamped", sum_is_clamped, false},
     {"the other half is dropped", other_half_is_dropped, false},
     {"the quotient narrows alike", quotient_narrows_alike, false},
+    {"the quotient encodes alike", quotient_encodes_alike, false},
 };
 
 const char *mutant_proof(const char *ptx, const mutant *m)

@@ -48,6 +48,7 @@ bool overflow_is_narrowed(const char *ptx, const mutant *m, const instruction *i
 bool sum_is_clamped(const char *ptx, const mutant *m, const instruction *i);
 bool other_half_is_dropped(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_narrows_alike(const char *ptx, const mutant *m, const instruction *i);
+bool quotient_encodes_alike(const char *ptx, const mutant *m, const instruction *i);
 bool quotient_is_the_same(const char *ptx, const mutant *m, const instruction *i);
 
 /* Whether from a line on only lane 0 stores what is made of a register, or branches on it. */
@@ -61,6 +62,8 @@ bool is_between_numbers(const char *ptx, const char *operand);
 uint64_t divisor_of(const char *ptx, const instruction *i);
 /* The significant bits of the type, f16 or bf16, that a register is only converted to, rounded to nearest; 0 where it is used otherwise. */
 int narrowed_bits(const char *ptx, const char *reg);
+/* The same of a type of 8 bits or fewer that saturates, by one instruction or by several. What is below 2^-100 becomes a zero of its sign. */
+int encoded_bits(const char *ptx, const char *reg, int depth);
 /* The largest value of an unsigned operand. */
 uint64_t most_of(const char *ptx, const char *operand, int depth);
 

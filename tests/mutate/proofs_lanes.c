@@ -252,6 +252,18 @@ static bool is_set_anew(const char *ptx, const char *line, const char *variable)
     return true;
 }
 
+static bool is_for_few_lanes(const char *ptx, const char *reg, const char *line, int depth);
+
+/* The same of all registers that an instruction writes: one, or several in braces. */
+static bool are_for_few_lanes(const char *ptx, const char *written, const char *line, int depth)
+{
+    char reg[TEXT_MAX];
+    for (const char *at = strchr(written, '%'); at; at = strchr(at + 1, '%'))
+        if (sscanf(at, "%63[%a-z0-9]", reg) != 1 || !is_for_few_lanes(ptx, reg, line, depth))
+            return false;
+    return true;
+}
+
 /* Whether from a line on only lane 0, or a few, store what is made of a register, or branch on it; which ones, in `looked_at`. */
 static bool is_for_few_lanes(const char *ptx, const char *reg, const char *line, int depth)
 {
@@ -275,7 +287,7 @@ static bool is_for_few_lanes(const char *ptx, const char *reg, const char *line,
             return false;
         if (strcmp(i.operand[0], reg) == 0)
             return i.n == 2 && strcmp(i.operand[1], reg) != 0; /* what follows is another value */
-        if (!is_for_few_lanes(ptx, i.operand[0], text_next_line(line), depth - 1))
+        if (!are_for_few_lanes(ptx, i.operand[0], text_next_line(line), depth - 1))
             return false;
     }
     return depth > 0;

@@ -27,20 +27,6 @@ static bool all_readers(const char *ptx, const char *reg,
     return true;
 }
 
-static bool takes_only(const instruction *i, void *context)
-{
-    instruction *only = context;
-    const bool is_first = only->n == 0;
-    *only = *i;
-    return is_first;
-}
-
-static bool only_reader(const char *ptx, const char *reg, instruction *reader)
-{
-    reader->n = 0;
-    return all_readers(ptx, reg, takes_only, reader) && reader->n > 0;
-}
-
 /* ---- Narrower types ---- */
 
 /* `bfe t, x, 16, 1`, `add u, x, 32767`, `add w, u, t` and a test for NaN: w's upper half is x rounded to bf16. */
@@ -84,15 +70,106 @@ int narrowed_bits(const char *ptx, const char *reg)
         return 0;
     if (n.bits)
         return n.bits;
-    return n.bit[0] && n.sum[0] && only_reader(ptx, n.bit, &of_bit) && only_reader(ptx, n.sum, &of_sum) &&
-                   text_is_opcode(&of_bit, "add.u32") && strcmp(of_bit.operand[0], of_sum.operand[0]) == 0
+    return n.bit[0] && n.sum[0] && text_only_reader(ptx, n.bit, &of_bit) &&
+                   text_only_reader(ptx, n.sum, &of_sum) && text_is_opcode(&of_bit, "add.u32") &&
+                   strcmp(of_bit.operand[0], of_sum.operand[0]) == 0
                ? BF16_BITS
                : 0;
 }
 
+/* ---- Types of 8 bits and fewer ---- */
+
+/* What reads the limited magnitude m: `shr e, m, 23` and `add sum, m, M`. */
+typedef struct magnitude_readers {
+    char exponent[TEXT_MAX], addend[TEXT_MAX];
+} magnitude_readers;
+
+static bool takes_magnitude(const instruction *i, void *context)
+{
+    magnitude_readers *r = context;
+    const bool is_shift = text_is_opcode(i, "shr.u32") && strcmp(i->operand[2], "23") == 0;
+    char *to = is_shift ? r->exponent : r->addend;
+    if ((!is_shift && !text_is_opcode(i, "add.rn.f32")) || *to)
+        return false;
+    strcpy(to, i->operand[is_shift ? 0 : 2]);
+    return true;
+}
+
+/* `min m, x, C`, `shr e, m, 23`, `max f, e, E`, `mad M, f, 2^23, k 2^23`, `add sum, m, M` of an x that is not negative. M is 2^k times a power of
+ * two that is not above m, or m is less than 2^(E - 127): the sum rounds m to 24 - k bits, or to multiples of what these bits have there. So
+ * neither e nor the sum tells apart two x between two neighbours among the numbers of one bit more, C among them; and none far below 2^E. */
+static int rounded_bits(const char *ptx, const instruction *limit)
+{
+    enum { FRACTION = 1 << 23, EXPONENT_LEAST = 64 };
+    magnitude_readers r = {0};
+    instruction most, addend;
+    uint64_t c, least, factor, k;
+    float bound;
+    if (!text_is_opcode(limit, "min.f32") || !is_f32_constant(limit->operand[2], &bound) ||
+        !text_constant(limit->operand[2], &c) || !(bound > 0 && bound < 0x1p64f) ||
+        !all_readers(ptx, limit->operand[0], takes_magnitude, &r) || !r.exponent[0] || !r.addend[0] ||
+        !text_only_reader(ptx, r.exponent, &most) || !text_is_opcode(&most, "max.u32") ||
+        !text_constant(most.operand[2], &least) || least < EXPONENT_LEAST || least > 127 ||
+        !text_definition(ptx, r.addend, &addend) || !text_is_opcode(&addend, "mad.lo.u32") ||
+        strcmp(addend.operand[1], most.operand[0]) != 0 || !text_constant(addend.operand[2], &factor) ||
+        !text_constant(addend.operand[3], &k) || factor != FRACTION || k % FRACTION != 0)
+        return 0;
+    k /= FRACTION;
+    const int bits = F32_BITS - (int)k;
+    return k > 2 && k < F32_BITS - 1 && (c & bits_mask(F32_BITS - 1 - bits)) == 0 ? bits : 0;
+}
+
+typedef struct encoding {
+    const char *ptx, *reg;
+    int bits, depth;
+} encoding;
+
+static int bits_of_reader(const encoding *e, const instruction *i)
+{
+    static const struct {
+        const char *opcode;
+        int bits;
+    } known[] = {{"cvt.rn.satfinite.e4m3x2.f32", 4},
+                 {"cvt.rn.satfinite.e5m2x2.f32", 3},
+                 {"cvt.rn.satfinite.e2m3x2.f32", 4},
+                 {"cvt.rn.satfinite.e3m2x2.f32", 3},
+                 {"cvt.rn.satfinite.e2m1x2.f32", 2}};
+    instruction limit;
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+        if (text_is_opcode(i, known[k].opcode))
+            return known[k].bits;
+    if (text_is_opcode(i, "selp.b32"))
+        return encoded_bits(e->ptx, i->operand[0], e->depth - 1);
+    return text_is_opcode(i, "abs.f32") && text_only_reader(e->ptx, i->operand[0], &limit)
+               ? rounded_bits(e->ptx, &limit)
+               : 0;
+}
+
+/* Besides, whether it is NaN, and its sign. */
+static bool takes_encoding(const instruction *i, void *context)
+{
+    encoding *e = context;
+    if (text_is_opcode(i, "testp.notanumber.f32") || text_is_opcode(i, "setp.nan.f32") ||
+        (text_is_opcode(i, "shr.u32") && strcmp(i->operand[1], e->reg) == 0 &&
+         strcmp(i->operand[2], "31") == 0))
+        return true;
+    const int bits = bits_of_reader(e, i);
+    if (bits > e->bits)
+        e->bits = bits;
+    return bits > 0;
+}
+
+int encoded_bits(const char *ptx, const char *reg, int depth)
+{
+    encoding e = {.ptx = ptx, .reg = reg, .depth = depth};
+    return depth > 0 && all_readers(ptx, reg, takes_encoding, &e) ? e.bits : 0;
+}
+
+/* ---- Products ---- */
+
 /* A product that is exact unless it overflows, and then only converted to f16 or bf16. Where it overflows, it is infinite if rounded to nearest,
  * and the largest f32 if rounded toward zero; both types make an infinity of that, and so does the sum of its bits 7F7FFFFF, 7FFF and 1, which is
- * the sum of 7F800000, 7FFF and 0. */
+ * the sum of 7F800000, 7FFF and 0. Types of 8 bits make their largest number of both, and 0 of what is rounded below 2^-126. */
 bool overflow_is_narrowed(const char *ptx, const mutant *m, const instruction *i)
 {
     const program *p = m->kind == MUTANT_ROUNDING ? program_of(ptx) : NULL;
@@ -100,7 +177,8 @@ bool overflow_is_narrowed(const char *ptx, const mutant *m, const instruction *i
         return false;
     const numbers a = numbers_of(p, i->operand[1]), b = numbers_of(p, i->operand[2]);
     const int x = numbers_bits(&a), y = numbers_bits(&b), bits = x == 1 ? y : y == 1 ? x : x + y;
-    return bits <= F32_BITS && a.unit + b.unit >= F32_LEAST && narrowed_bits(ptx, i->operand[0]) > 0;
+    return bits <= F32_BITS && ((a.unit + b.unit >= F32_LEAST && narrowed_bits(ptx, i->operand[0]) > 0) ||
+                                encoded_bits(ptx, i->operand[0], PROOF_DEPTH) > 0);
 }
 
 /* ---- Clamps ---- */
@@ -120,7 +198,7 @@ bool sum_is_clamped(const char *ptx, const mutant *m, const instruction *i)
     if (!p || strcmp(m->with, "rz") != 0 ||
         (!text_is_opcode(i, "add.rn.f32") && !text_is_opcode(i, "sub.rn.f32")) ||
         numbers_of(p, i->operand[1]).unit < 0 || numbers_of(p, i->operand[2]).unit < 0 ||
-        !only_reader(ptx, i->operand[0], &first) || !only_reader(ptx, first.operand[0], &second))
+        !text_only_reader(ptx, i->operand[0], &first) || !text_only_reader(ptx, first.operand[0], &second))
         return false;
     return (is_clamp(&first, "max.f32", i->operand[0]) && is_clamp(&second, "min.f32", first.operand[0])) ||
            (is_clamp(&first, "min.f32", i->operand[0]) && is_clamp(&second, "max.f32", first.operand[0]));

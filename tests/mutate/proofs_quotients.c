@@ -181,44 +181,32 @@ static bool is_bound(const char *operand, long most)
     return *operand && *end == 0 && labs(bound) <= most;
 }
 
-/* The only instruction that reads the register. */
-static bool only_reader(const char *ptx, const char *reg, instruction *reader)
-{
-    int readers = 0;
-    instruction i;
-    if (!text_definition(ptx, reg, &i))
-        return false;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        if (!text_names(line, reg))
-            continue;
-        if (!text_parse(line, &i))
-            return false;
-        if (text_writes(&i) && strcmp(i.operand[0], reg) == 0)
-            continue;
-        *reader = i;
-        readers++;
-    }
-    return readers == 1;
-}
-
 /* `max.s32` and `min.s32` with bounds of at most so much, one behind the other. */
 static bool is_clamped(const char *ptx, const char *reg, long most)
 {
     instruction first, second;
-    return only_reader(ptx, reg, &first) && only_reader(ptx, first.operand[0], &second) &&
+    return text_only_reader(ptx, reg, &first) && text_only_reader(ptx, first.operand[0], &second) &&
            (text_is_opcode(&first, "max.s32") || text_is_opcode(&first, "min.s32")) &&
            (text_is_opcode(&second, "max.s32") || text_is_opcode(&second, "min.s32")) &&
            strcmp(first.opcode, second.opcode) != 0 && is_bound(first.operand[2], most) &&
            is_bound(second.operand[2], most);
 }
 
-/* Whether `2 k + 1` halves are met exactly, or not within a last bit: the quotient is on the same side however it is rounded. */
+/* Whether a quotient by this divisor may lie between so many halves, times any power of two, and a neighbour of that in f32; then its rounding
+ * decides whether it is that. One that is the neighbour itself is not rounded. */
+static bool may_be_beside(const numbers *a, uint64_t divisor, uint64_t halves)
+{
+    const uint64_t tie = 2 * (halves << (F32_BITS - bits_length(halves))),
+                   below = halves & (halves - 1) ? 2 : 1; /* numbers below a power of two are closer */
+    return has_between(a, (tie - below) * divisor + 1, tie * divisor - 1) ||
+           has_between(a, tie * divisor + 1, (tie + 2) * divisor - 1);
+}
+
+/* Whether it is on the same side however it is rounded, for all divisors. */
 static bool is_never_beside(const numbers *a, const numbers *b, uint64_t halves)
 {
-    const int by = F32_BITS - bits_length(halves);
-    const uint64_t tie = 2 * (halves << by);
     for (uint64_t s = UINT64_C(1) << (b->bits - 1); s < UINT64_C(1) << b->bits; s++)
-        if (has_between(a, (tie - 2) * s, tie * s - 1) || has_between(a, tie * s + 1, (tie + 2) * s))
+        if (may_be_beside(a, s, halves))
             return false;
     return true;
 }
@@ -230,7 +218,7 @@ bool quotient_is_never_beside_a_tie(const char *ptx, const mutant *m, const inst
     enum { CODES = 256 };
     instruction rounded;
     if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "div.rn.f32") || strcmp(m->with, "rz") != 0 ||
-        !only_reader(ptx, i->operand[0], &rounded) || !text_is_opcode(&rounded, "cvt.rni.s32.f32") ||
+        !text_only_reader(ptx, i->operand[0], &rounded) || !text_is_opcode(&rounded, "cvt.rni.s32.f32") ||
         !is_clamped(ptx, rounded.operand[0], CODES))
         return false;
     const numbers a = number_of(ptx, i->operand[1]), b = number_of(ptx, i->operand[2]);
@@ -323,10 +311,23 @@ bool quotient_narrows_alike(const char *ptx, const mutant *m, const instruction 
     const numbers a = number_of(ptx, i->operand[1]);
     if (bits == 0 || s >= 1 << DIVISOR_BITS || a.unit - (e > 1 ? e : 1) - bits_length(s) < F32_LEAST)
         return false;
-    for (uint64_t halves = 1; halves < UINT64_C(1) << (bits + 1); halves++) {
-        const uint64_t tie = 2 * (halves << (F32_BITS - bits_length(halves)));
-        if (has_between(&a, (tie - 2) * s, tie * s - 1) || has_between(&a, tie * s + 1, (tie + 2) * s))
+    for (uint64_t halves = 1; halves < UINT64_C(1) << (bits + 1); halves++)
+        if (may_be_beside(&a, s, halves))
             return false;
-    }
+    return true;
+}
+
+/* The same of a quotient that is only encoded in 8 bits or fewer, whatever it is divided by. Below 2^-126 its code is that of 0. */
+bool quotient_encodes_alike(const char *ptx, const mutant *m, const instruction *i)
+{
+    if (m->kind != MUTANT_ROUNDING || !text_is_opcode(i, "div.rn.f32") || strcmp(m->with, "rz") != 0)
+        return false;
+    const int bits = encoded_bits(ptx, i->operand[0], PROOF_DEPTH);
+    const numbers a = number_of(ptx, i->operand[1]), b = number_of(ptx, i->operand[2]);
+    if (bits == 0 || b.n_others || b.bits > DIVISOR_BITS)
+        return false;
+    for (uint64_t halves = 1; halves < UINT64_C(1) << (bits + 1); halves++)
+        if (!is_never_beside(&a, &b, halves))
+            return false;
     return true;
 }

@@ -90,6 +90,32 @@ bool text_definition(const char *ptx, const char *reg, instruction *def)
     return count == 1;
 }
 
+/* Whether the instruction writes the register and does not read it. */
+static bool only_writes(const instruction *i, const char *reg)
+{
+    if (!text_writes(i) || strcmp(i->operand[0], reg) != 0)
+        return false;
+    for (int k = 1; k < i->n; k++)
+        if (text_names(i->operand[k], reg))
+            return false;
+    return true;
+}
+
+bool text_only_reader(const char *ptx, const char *reg, instruction *reader)
+{
+    int readers = 0;
+    instruction i;
+    if (!text_definition(ptx, reg, &i))
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        if (!text_names(line, reg) || (text_parse(line, &i) && only_writes(&i, reg)))
+            continue;
+        if (readers++ || !text_parse(line, reader))
+            return false;
+    }
+    return readers == 1;
+}
+
 bool text_is_written_before(const char *ptx, const char *reg, const char *place)
 {
     instruction def;

@@ -25,6 +25,8 @@ bool text_definition(const char *ptx, const char *reg, instruction *def);
 bool text_is_written_before(const char *ptx, const char *reg, const char *place);
 /* Whether the register stands anywhere in the line. */
 bool text_names(const char *line, const char *reg);
+/* The only instruction that reads a register with one definition; false where several do, or a guarded one. */
+bool text_only_reader(const char *ptx, const char *reg, instruction *reader);
 /* In how many lines it stands. */
 int text_count_lines(const char *ptx, const char *reg);
 /* Whether the instruction writes a register, its first operand. */

@@ -210,15 +210,16 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
 
 /* The first 24: every kind of data in turn. The others: extremes at every place, and what the first have not. */
 static const int64_t others[][2] = {
-    {32, 128},  {40, 64},   {33, 160}, {130, 8},   {70, 36},   {8, 288},  {31, 520},  {1, 352},   {5, 37},
-    {67, 24},   {16, 264},  {257, 24}, {36, 96},   {136, 32},  {3, 1056}, {64, 256},  {9, 1032},  {129, 40},
-    {2, 4104},  {128, 128}, {17, 136}, {300, 512}, {12, 8},    {65, 72},  {300, 512}, {64, 256},  {33, 160},
-    {520, 264}, {40, 64},   {257, 96}, {9, 1032},  {130, 264}, {70, 36},  {36, 520},  {128, 128}, {31, 2056},
-    {300, 264}, {32, 128},  {66, 260}, {129, 40},  {40, 64},   {33, 160}, {8, 288},   {64, 32},   {300, 512},
-    {300, 520}, {128, 128}, {3, 1056}, {40, 64},   {33, 96},   {12, 288}, {64, 32},   {32, 512},  {17, 136},
-    {128, 64},  {3, 1056},  {33, 33},  {40, 65},   {20, 129},  {64, 130}, {33, 132},  {34, 260},  {41, 9},
-    {128, 144}, {49, 272},  {24, 520}, {130, 136}, {16, 2064}, {40, 264}, {33, 520},  {130, 72},  {64, 256},
-    {31, 160},  {128, 128}, {40, 136}, {66, 260},  {33, 33},   {64, 130}};
+    {32, 128},  {40, 64},   {33, 160}, {130, 8},   {70, 36},   {8, 288},   {31, 520},  {1, 352},   {5, 37},
+    {67, 24},   {16, 264},  {257, 24}, {36, 96},   {136, 32},  {3, 1056},  {64, 256},  {9, 1032},  {129, 40},
+    {2, 4104},  {128, 128}, {17, 136}, {300, 512}, {12, 8},    {65, 72},   {300, 512}, {64, 256},  {33, 160},
+    {520, 264}, {40, 64},   {257, 96}, {9, 1032},  {130, 264}, {70, 36},   {36, 520},  {128, 128}, {31, 2056},
+    {300, 264}, {32, 128},  {66, 260}, {129, 40},  {40, 64},   {33, 160},  {8, 288},   {64, 32},   {300, 512},
+    {300, 520}, {128, 128}, {3, 1056}, {40, 64},   {33, 96},   {12, 288},  {64, 32},   {32, 512},  {17, 136},
+    {128, 64},  {3, 1056},  {33, 33},  {40, 65},   {20, 129},  {64, 130},  {33, 132},  {34, 260},  {41, 9},
+    {128, 144}, {49, 272},  {24, 520}, {130, 136}, {16, 2064}, {40, 264},  {33, 520},  {130, 72},  {64, 256},
+    {31, 160},  {128, 128}, {40, 136}, {66, 260},  {33, 33},   {64, 130},  {128, 136}, {257, 264}, {66, 260},
+    {40, 520},  {130, 72},  {64, 256}, {300, 160}, {256, 40},  {36, 1032}, {70, 100}};
 
 static const data_kind first_kinds[] = {DATA_NORMAL,    DATA_TIES,  DATA_SPECIAL, DATA_HUGE, DATA_NORMAL,
                                         DATA_SUBNORMAL, DATA_ZEROS, DATA_CLAMP,   DATA_LEAST};
@@ -231,17 +232,20 @@ static const data_kind second_kinds[] = {
     DATA_SPREAD,   DATA_SCALE_TIES, DATA_NORMAL,        DATA_CLAMP,         DATA_SPECIAL, DATA_HALVES,
     DATA_CLAMP,    DATA_SPREAD,     DATA_TIES,          DATA_CLAMP,         DATA_SPREAD,  DATA_PEAKS,
     DATA_HALVES,   DATA_CLAMP,      DATA_UNEVEN,        DATA_UNEVEN,        DATA_UNEVEN,  DATA_UNEVEN,
-    DATA_UNEVEN,   DATA_UNEVEN,     DATA_INFINITE_TIES, DATA_INFINITE_TIES, DATA_UNEVEN,  DATA_UNEVEN};
+    DATA_UNEVEN,   DATA_UNEVEN,     DATA_INFINITE_TIES, DATA_INFINITE_TIES, DATA_UNEVEN,  DATA_UNEVEN,
+    DATA_UNEVEN,   DATA_UNEVEN,     DATA_UNEVEN,        DATA_UNEVEN,        DATA_UNEVEN,  DATA_TIES,
+    DATA_UNEVEN,   DATA_UNEVEN,     DATA_UNEVEN,        DATA_UNEVEN};
 
-/* Rows of whole groups are flat groups, which other kernels take: the columns are changed so that the trial's kernel takes them. */
-static int64_t fitting_columns(const quant_case *c, int64_t columns)
+/* Rows of whole groups are flat groups, which other kernels take: the columns are changed so that the trial's kernel takes them. Half a group more may
+ * still be whole vectors. */
+static int64_t fitting_columns(const quant_case *c, int64_t columns, int i)
 {
     if (c->granularity != QDNN_GRANULARITY_GROUP || c->spec.groups != QDNN_GROUPS_ROWS)
         return columns;
     const bool is_whole = quant_case_row_elements(c) % c->extent == 0;
     if (is_whole && columns % c->extent != 0)
         return (columns + c->extent - 1) / c->extent * c->extent;
-    return !is_whole && columns % c->extent == 0 ? columns + 1 : columns;
+    return !is_whole && columns % c->extent == 0 ? columns + (i % 2 ? 1 : (c->extent + 1) / 2) : columns;
 }
 
 /* Without scales, extremes play no part, but numbers at and beyond the ends of the codes do. */
@@ -260,13 +264,16 @@ bool matrix_other(const parity_trial *trial, int i, parity_trial *other)
     quant_case *c = &other->c;
     c->rank = 2;
     c->dims[0] = others[i][0];
-    c->dims[1] = i % 4 == 1 ? others[i][1] : fitting_columns(&trial->c, others[i][1]);
+    c->dims[1] = fitting_columns(&trial->c, others[i][1], i);
     c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? c->extent % 2 : c->extent;
     c->kind = i < FIRST ? first_kinds[i % LENGTH(first_kinds)] : second_kind(c, i - FIRST);
     c->callers =
         has_callers(c->row) && (i % 5 == 4 || c->kind == DATA_CLAMP || c->kind == DATA_INFINITE_TIES ||
                                 (c->kind == DATA_UNEVEN && i % 4 > 0));
+    c->callers_first = i;
     c->seed = (uint32_t)i + 1;
+    c->blocks_most = i % 3 == 2 ? 1 + (unsigned)i / 3 % 2 : 0;
+    other->by_plan = other->by_plan || c->blocks_most;
     other->buffers = (i + i / 4) % 2 ? BUFFER_BANDS : BUFFER_EXACT;
     /* 1, 2, 4 and 8 elements: each bit of an address that a kernel asks for is the only one once */
     for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
@@ -338,6 +345,21 @@ static void set_nested(quant_case *c, int i)
     c->seed = (uint32_t)i + 1;
 }
 
+/* A whole tensor has one scale: so many calls have a caller's, each with another. */
+static bool set_callers(quant_case *c, int i)
+{
+    static const int64_t shapes[][2] = {{5, 40}, {32, 128}, {33, 36}, {1, 352}, {9, 65}};
+    static const data_kind kinds[] = {DATA_ENDS,   DATA_CLAMP, DATA_UNEVEN,       DATA_SPECIAL,
+                                      DATA_UNEVEN, DATA_TIES,  DATA_INFINITE_TIES};
+    enum { APART = 8 }; /* so that each scale meets other zeros */
+    set_shape(c, shapes[i % LENGTH(shapes)][0], shapes[i % LENGTH(shapes)][1]);
+    c->kind = kinds[i % LENGTH(kinds)];
+    c->callers = true;
+    c->callers_first = i * APART;
+    c->seed = (uint32_t)i;
+    return is_served(c);
+}
+
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
 {
     enum { NESTED = 4 };
@@ -345,6 +367,8 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
     quant_case *c = &extra->c;
     const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.nested;
     const qdnnDivision_t division = c->spec.division;
+    if (has_callers(c->row))
+        return is_tensor && set_callers(c, i);
     if (!makes_scales(c->row))
         return false;
     c->callers = false;

@@ -14,10 +14,10 @@ const kernel_row *matrix_row_at(int index);
 parity_trial matrix_trial_at(const kernel_row *row, int turn, int index);
 
 /* The same settings with another shape and other data, number i of MATRIX_OTHERS. False where such a matrix is not served. */
-enum { MATRIX_OTHERS = 78 };
+enum { MATRIX_OTHERS = 88 };
 bool matrix_other(const parity_trial *trial, int i, parity_trial *other);
 
-/* More for the kernels that a tensor's matrix hardly tests: those of a list of ranges, and of scales over scales. False where the
+/* More for the kernels that a tensor's matrix hardly tests: those of a list of ranges, of scales over scales, and of the one scale of a whole tensor. False where the
  * settings need none. The last is large. */
 enum { MATRIX_EXTRAS = 89 };
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra);
