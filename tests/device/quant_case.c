@@ -89,6 +89,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_UNEVEN] = "uneven",
                                         [DATA_INFINITE_TIES] = "infinite-tie",
                                         [DATA_LARGE] = "large",
+                                        [DATA_RARELY_LARGE] = "rarely large",
                                         [DATA_UNBOUNDED] = "unbounded",
                                         [DATA_UNEQUAL] = "unequal"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";

@@ -432,6 +432,9 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
         return infinite_tie(format, l, seed, random);
     case DATA_LARGE:
         return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
+    case DATA_RARELY_LARGE:
+        return random >> 8 & 2047 ? encode(l, bell(state))
+                                  : sign | encode(l, l.fraction_bits == 10 ? 0x1p14f : 0x1p100f);
     case DATA_CLAMP:
         return encode(l, around_clamp(format, random)) ^
                (random >> 20 & 1); /* or the neighbour: sums round */

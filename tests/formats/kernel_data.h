@@ -42,6 +42,7 @@ typedef enum {
     DATA_INFINITE_TIES, /* infinities of one sign, and one number of the other; a caller's scales are huge: the largest f32 is just beyond half way
                            between two codes. The seed chooses the sign and the codes */
     DATA_LARGE,         /* normal times 2^60, in f16 2^12: products with small weights are moderate */
+    DATA_RARELY_LARGE,  /* normal, and one in 2048 of 2^100, with any sign; in f16 2^14 */
     DATA_UNBOUNDED, /* one number; a quant_case makes the last f32 scale of some rows infinite, or a few elements where there are no scales:
                        what lies beyond the end of a row counts, unless it is left out */
     DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,

@@ -315,6 +315,9 @@ static const shape shapes[] = {
     {0, 40, 4096, DATA_UNEQUAL, false, 0, 0},
     {0, 530, 64, DATA_UNEQUAL, false, 0, 0},
     {1, 33, 1100, DATA_CANCELS, false, 3, 1},
+    /* Many tiles, in some of which a single x is too large for the fast decode. */
+    {-99, 5, 520, DATA_RARELY_LARGE, false, 0, 0},
+    {-60, 5, 1034, DATA_RARELY_LARGE, false, 3, 1},
     /* Where anything beyond K is not finite. */
     {0, 40, 301, DATA_UNBOUNDED, false, 0, 0},
     {0, 33, 1100, DATA_UNBOUNDED, false, 3, 4},
