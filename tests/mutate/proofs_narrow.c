@@ -7,26 +7,6 @@
 
 enum { F16_BITS = 11, BF16_BITS = 8 };
 
-/* Calls `accepts` with each instruction that reads the register; false where one is not accepted, or the register is written elsewhere. */
-static bool all_readers(const char *ptx, const char *reg,
-                        bool (*accepts)(const instruction *i, void *context), void *context)
-{
-    instruction i;
-    if (!text_definition(ptx, reg, &i))
-        return false;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        if (!text_names(line, reg))
-            continue;
-        if (!text_parse(line, &i))
-            return false;
-        if (text_writes(&i) && strcmp(i.operand[0], reg) == 0)
-            continue;
-        if (!accepts(&i, context))
-            return false;
-    }
-    return true;
-}
-
 /* ---- Narrower types ---- */
 
 /* `bfe t, x, 16, 1`, `add u, x, 32767`, `add w, u, t` and a test for NaN: w's upper half is x rounded to bf16. */
@@ -66,7 +46,7 @@ int narrowed_bits(const char *ptx, const char *reg)
 {
     narrowing n = {0};
     instruction of_bit, of_sum;
-    if (!all_readers(ptx, reg, takes_narrowing, &n))
+    if (!text_all_readers(ptx, reg, takes_narrowing, &n))
         return 0;
     if (n.bits)
         return n.bits;
@@ -107,7 +87,7 @@ static int rounded_bits(const char *ptx, const instruction *limit)
     float bound;
     if (!text_is_opcode(limit, "min.f32") || !is_f32_constant(limit->operand[2], &bound) ||
         !text_constant(limit->operand[2], &c) || !(bound > 0 && bound < 0x1p64f) ||
-        !all_readers(ptx, limit->operand[0], takes_magnitude, &r) || !r.exponent[0] || !r.addend[0] ||
+        !text_all_readers(ptx, limit->operand[0], takes_magnitude, &r) || !r.exponent[0] || !r.addend[0] ||
         !text_only_reader(ptx, r.exponent, &most) || !text_is_opcode(&most, "max.u32") ||
         !text_constant(most.operand[2], &least) || least < EXPONENT_LEAST || least > 127 ||
         !text_definition(ptx, r.addend, &addend) || !text_is_opcode(&addend, "mad.lo.u32") ||
@@ -162,7 +142,7 @@ static bool takes_encoding(const instruction *i, void *context)
 int encoded_bits(const char *ptx, const char *reg, int depth)
 {
     encoding e = {.ptx = ptx, .reg = reg, .depth = depth};
-    return depth > 0 && all_readers(ptx, reg, takes_encoding, &e) ? e.bits : 0;
+    return depth > 0 && text_all_readers(ptx, reg, takes_encoding, &e) ? e.bits : 0;
 }
 
 /* ---- Products ---- */

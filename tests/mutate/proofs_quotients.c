@@ -102,25 +102,27 @@ static bool compares_alike(const char *ptx, const instruction *i, uint32_t c, ui
     return !may_be(ptx, i->operand[1], least, most, PROOF_DEPTH);
 }
 
+/* A register that holds one of two numbers. */
+typedef struct either {
+    const char *ptx, *reg;
+    uint32_t c, now;
+    int depth;
+} either;
+
+static bool reads_alike(const instruction *i, void *context)
+{
+    const either *e = context;
+    either next = {e->ptx, i->operand[0], e->c, e->now, e->depth - 1};
+    if (text_is_opcode(i, "mov.b32") || text_is_opcode(i, "selp.b32"))
+        return next.depth > 0 && text_all_readers(e->ptx, next.reg, reads_alike, &next);
+    return strcmp(i->operand[1], e->reg) != 0 && compares_alike(e->ptx, i, e->c, e->now);
+}
+
 /* Whether every comparison with the register comes out the same, whichever of both it holds. */
 static bool uses_compare_alike(const char *ptx, const char *reg, uint32_t c, uint32_t now, int depth)
 {
-    instruction i;
-    if (depth == 0 || !text_definition(ptx, reg, &i))
-        return false;
-    for (const char *line = ptx; line; line = text_next_line(line)) {
-        if (!text_names(line, reg))
-            continue;
-        if (!text_parse(line, &i))
-            return false;
-        if (text_writes(&i) && strcmp(i.operand[0], reg) == 0)
-            continue;
-        const bool passes = text_is_opcode(&i, "mov.b32") || text_is_opcode(&i, "selp.b32");
-        if (passes ? !uses_compare_alike(ptx, i.operand[0], c, now, depth - 1)
-                   : strcmp(i.operand[1], reg) == 0 || !compares_alike(ptx, &i, c, now))
-            return false;
-    }
-    return true;
+    either e = {ptx, reg, c, now, depth};
+    return depth > 0 && text_all_readers(ptx, reg, reads_alike, &e);
 }
 
 /* Whether a number may equal one of the constants that a register may hold. */

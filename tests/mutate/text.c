@@ -116,6 +116,25 @@ bool text_only_reader(const char *ptx, const char *reg, instruction *reader)
     return readers == 1;
 }
 
+bool text_all_readers(const char *ptx, const char *reg, bool (*accepts)(const instruction *i, void *context),
+                      void *context)
+{
+    instruction i;
+    if (!text_definition(ptx, reg, &i))
+        return false;
+    for (const char *line = ptx; line; line = text_next_line(line)) {
+        if (!text_names(line, reg))
+            continue;
+        if (!text_parse(line, &i))
+            return false;
+        if (text_writes(&i) && strcmp(i.operand[0], reg) == 0)
+            continue;
+        if (!accepts(&i, context))
+            return false;
+    }
+    return true;
+}
+
 bool text_is_written_before(const char *ptx, const char *reg, const char *place)
 {
     instruction def;

@@ -27,6 +27,10 @@ bool text_is_written_before(const char *ptx, const char *reg, const char *place)
 bool text_names(const char *line, const char *reg);
 /* The only instruction that reads a register with one definition; false where several do, or a guarded one. */
 bool text_only_reader(const char *ptx, const char *reg, instruction *reader);
+/* Calls `accepts` with each instruction that reads the register; false where one is not accepted or has a guard, or the register is
+ * written in several places. */
+bool text_all_readers(const char *ptx, const char *reg, bool (*accepts)(const instruction *i, void *context),
+                      void *context);
 /* In how many lines it stands. */
 int text_count_lines(const char *ptx, const char *reg);
 /* Whether the instruction writes a register, its first operand. */
