@@ -306,7 +306,7 @@ static void print_tally(const char *name, const tally *t)
         printf("%7s\n", "-");
 }
 
-static void print_survivor(const watched_text *text, const char *ptx, const mutant *m)
+static void print_mutant(const watched_text *text, const char *ptx, const mutant *m)
 {
     const char *line = ptx + m->at;
     while (line > ptx && line[-1] != '\n')
@@ -338,13 +338,30 @@ static int compare_families(const void *a, const void *b)
     return strcmp(((const family *)a)->name, ((const family *)b)->name);
 }
 
+/* The mutants that no launch killed: those whose lines were executed, or those whose lines were not. */
+static void list_alive(const char *head, bool is_reached)
+{
+    static mutant mutants[WATCH_MUTANTS_MAX];
+    printf("\n%s:\n", head);
+    for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
+        const watched_text *text = watch_at(place);
+        char *ptx = NULL;
+        if (text && text->launches > 0 && watch_mutants(text, &ptx, mutants))
+            for (int i = 0; i < text->count; i++)
+                if (text->state[i] == MUTANT_ALIVE && text->reached[i] == is_reached)
+                    print_mutant(text, ptx, &mutants[i]);
+        free(ptx);
+    }
+}
+
 static void report(void)
 {
     static family families[FAMILIES_MAX];
     static tally classes[MUTANT_CLASSES];
     static mutant mutants[WATCH_MUTANTS_MAX];
     tally total = {0};
-    printf("\nSurvivors:\n");
+    list_alive("Unreached", false);
+    list_alive("Survivors", true);
     for (int place = 0; place < WATCH_TEXTS_MAX; place++) {
         const watched_text *text = watch_at(place);
         char *ptx = NULL;
@@ -356,8 +373,6 @@ static void report(void)
             count(of_family, text->state[i], text->reached[i]);
             count(&classes[mutants[i].kind], text->state[i], text->reached[i]);
             count(&total, text->state[i], text->reached[i]);
-            if (text->state[i] == MUTANT_ALIVE && text->reached[i])
-                print_survivor(text, ptx, &mutants[i]);
         }
         free(ptx);
     }
