@@ -371,55 +371,67 @@ static product_case shaped_case(const kernel_row *row, int turn, bool k_rows)
     return c;
 }
 
-static bool run_shape(const kernel_row *row, kernel_product product, int turn, const shape *at)
+/* Sets the data and the sizes of a case; it says by itself whether it is gated and where K lies. */
+static void set_shape(product_case *c, const shape *at)
 {
-    bool fits = false;
-    const uint64_t tile = product == KERNEL_PRODUCT_LANEWISE ? 32u << turn % 3 : 1u << turn % 4;
-    const way w = {product, tile, product == KERNEL_PRODUCT_LANEWISE && turn % 2 ? 2 : 1};
-    product_case c = shaped_case(row, turn, product == KERNEL_PRODUCT_COLUMNS);
-    int64_t k = kernel_columns_multiple(row) > 1 ? quant_case_columns(row, at->k) : at->k;
-    scene s;
-    c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
-    c.kind = at->kind;
+    const bool has_blocks = kernel_columns_multiple(c->weights.row) > 1;
+    c->kind = at->kind;
     if (at->kind == DATA_TINY) { /* negative x and positive weights: every product is -0 */
-        c.weights.kind = DATA_TINY;
-        c.weights.seed = 8;
+        c->weights.kind = DATA_TINY;
+        c->weights.seed = 8;
     }
-    if (at->kind == DATA_LARGE && kernel_columns_multiple(row) == 1)
-        c.weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
+    if (at->kind == DATA_LARGE && !has_blocks)
+        c->weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
     if (at->kind == DATA_CANCELS)
-        c.weights.kind = DATA_CONSTANT;
+        c->weights.kind = DATA_CONSTANT;
     if (at->kind == DATA_UNBOUNDED) { /* sums are numbers or infinite, and NaN with anything beyond K */
-        c.kind = DATA_CONSTANT;
-        c.weights.kind = DATA_UNBOUNDED;
-        c.seed = c.weights.seed = 8;
+        c->kind = DATA_CONSTANT;
+        c->weights.kind = DATA_UNBOUNDED;
+        c->seed = c->weights.seed = 8;
     }
     if (at->kind == DATA_UNEQUAL) {
-        c.kind = kernel_columns_multiple(row) == 1 ? DATA_LARGE : DATA_NORMAL;
-        c.weights.kind = DATA_UNEQUAL;
+        c->kind = has_blocks ? DATA_NORMAL : DATA_LARGE;
+        c->weights.kind = DATA_UNEQUAL;
     }
-    c.x_gap = c.y_gap = at->gap;
-    c.shift = at->shift;
-    c.weights.callers = at->callers;
-    c.weights.dims[c.k_rows] = c.gated ? 2 * at->n : at->n;
-    c.weights.dims[!c.k_rows] = k;
-    if (scene_begin(&s, &c)) {
+    c->x_gap = c->y_gap = at->gap;
+    c->shift = at->shift;
+    c->weights.callers = at->callers;
+    c->weights.dims[c->k_rows] = c->gated ? 2 * at->n : at->n;
+    c->weights.dims[!c->k_rows] = has_blocks ? quant_case_columns(c->weights.row, at->k) : at->k;
+}
+
+/* Whether there is such a product; compared with host_ref if so. */
+static bool run_way(const product_case *c, const way *w, const char *sm)
+{
+    bool fits = false;
+    scene s;
+    if (scene_begin(&s, c)) {
         kernel_problem problem = s.r.problem;
-        kernel_spec spec = spec_of_way(&s.r.spec, &w);
+        kernel_spec spec = spec_of_way(&s.r.spec, w);
         kernel_operand operands[QDNN_OPERAND_COUNT];
-        problem.m = (uint64_t)c.m;
+        problem.m = (uint64_t)c->m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
         kernel_operands_of(s.r.row, &spec, &problem, operands);
-        if (at->shift % operands[QDNN_OPERAND_CODES].align != 0)
+        if (c->shift % operands[QDNN_OPERAND_CODES].align != 0)
             s.code_shift = 0;
-        if (at->shift % operands[QDNN_OPERAND_X].align != 0)
+        if (c->shift % operands[QDNN_OPERAND_X].align != 0)
             s.c.shift = 0;
-        s.few_blocks = at->gap == 4;
+        s.few_blocks = c->x_gap == 4;
         if (fits)
-            check_way(&s, &w, sms[turn % LENGTH(sms)], 0, EVERY_CHECK);
+            check_way(&s, w, sm, 0, EVERY_CHECK);
     }
     scene_end(&s);
     return fits;
+}
+
+static bool run_shape(const kernel_row *row, kernel_product product, int turn, const shape *at)
+{
+    const uint64_t tile = product == KERNEL_PRODUCT_LANEWISE ? 32u << turn % 3 : 1u << turn % 4;
+    const way w = {product, tile, product == KERNEL_PRODUCT_LANEWISE && turn % 2 ? 2 : 1};
+    product_case c = shaped_case(row, turn, product == KERNEL_PRODUCT_COLUMNS);
+    c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
+    set_shape(&c, at);
+    return run_way(&c, &w, sms[turn % LENGTH(sms)]);
 }
 
 static int shape_count(void)
@@ -474,21 +486,44 @@ TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
  * lanes and than it has threads, experts without rows and rows without an expert. */
 static const struct {
     int64_t m, experts;
-    bool one;
-    int64_t n, k;
-    data_kind kind;
+    bool one; /* all rows on one expert: tiles of all their rows */
+    shape of; /* without rows_less */
 } stack_shapes[] = {
-    {45, 7, false, 16, 96, DATA_NORMAL},  {9, 2, true, 24, 64, DATA_NORMAL},
-    {1, 1, false, 8, 256, DATA_NORMAL},   {300, 5, false, 8, 32, DATA_NORMAL},
-    {7, 40, false, 8, 128, DATA_SPECIAL}, {20, 3, false, 72, 264, DATA_NORMAL},
-    {33, 33, false, 5, 301, DATA_NORMAL}, {600, 3, false, 3, 32, DATA_NORMAL},
-    {32, 1, true, 130, 32, DATA_NORMAL},  {9, 4, false, 16, 544, DATA_NORMAL},
-    {130, 70, false, 8, 32, DATA_NORMAL}, {2, 3, false, 33, 40, DATA_HUGE},
-    {35, 2, true, 136, 776, DATA_NORMAL}, {70, 3, false, 68, 1100, DATA_NORMAL},
-    {5, 4, false, 528, 72, DATA_NORMAL},  {33, 2, true, 72, 1088, DATA_NORMAL},
-    {6, 2, false, 40, 4168, DATA_NORMAL}, {17, 2, false, 264, 320, DATA_NORMAL},
-    {8, 1, true, 24, 264, DATA_ZEROS},    {40, 2, false, 20, 520, DATA_SPECIAL},
-    {24, 520, false, 3, 32, DATA_NORMAL},
+    {45, 7, false, {0, 16, 96, DATA_NORMAL, false, 0, 0}},
+    {9, 2, true, {0, 24, 64, DATA_NORMAL, false, 0, 0}},
+    {1, 1, false, {0, 8, 256, DATA_NORMAL, false, 0, 0}},
+    {300, 5, false, {0, 8, 32, DATA_NORMAL, false, 4, 0}},
+    {7, 40, false, {0, 8, 128, DATA_SPECIAL, false, 0, 0}},
+    {20, 3, false, {0, 72, 264, DATA_NORMAL, false, 0, 0}},
+    {33, 33, false, {0, 5, 301, DATA_NORMAL, false, 0, 0}},
+    {600, 3, false, {0, 3, 32, DATA_NORMAL, false, 8, 0}},
+    {32, 1, true, {0, 130, 32, DATA_NORMAL, false, 0, 0}},
+    {9, 4, false, {0, 16, 544, DATA_NORMAL, false, 0, 0}},
+    {130, 70, false, {0, 8, 32, DATA_NORMAL, false, 0, 0}},
+    {2, 3, false, {0, 33, 40, DATA_HUGE, false, 4, 0}},
+    {35, 2, true, {0, 136, 776, DATA_NORMAL, false, 0, 0}},
+    {70, 3, false, {0, 68, 1100, DATA_NORMAL, false, 0, 0}},
+    {5, 4, false, {0, 528, 72, DATA_NORMAL, false, 0, 0}},
+    {33, 2, true, {0, 72, 1088, DATA_NORMAL, false, 8, 0}},
+    {6, 2, false, {0, 40, 4168, DATA_NORMAL, false, 0, 0}},
+    {17, 2, false, {0, 264, 320, DATA_NORMAL, false, 0, 0}},
+    {8, 1, true, {0, 24, 264, DATA_ZEROS, false, 0, 0}},
+    {40, 2, false, {0, 20, 520, DATA_SPECIAL, false, 4, 0}},
+    {24, 520, false, {0, 3, 32, DATA_NORMAL, false, 0, 0}},
+    /* Whole tiles of x that is read element by element. */
+    {35, 2, true, {0, 136, 776, DATA_NORMAL, false, 3, 2}},
+    {70, 2, true, {0, 68, 1100, DATA_CANCELS, false, 1, 0}},
+    {12, 3, false, {0, 40, 2090, DATA_NORMAL, false, 0, 4}},
+    /* By the general paths, and by the fast ones but for a few outputs. */
+    {35, 2, true, {0, 72, 1088, DATA_LARGE, false, 0, 0}},
+    {13, 2, false, {0, 136, 301, DATA_LARGE, false, 3, 2}},
+    {34, 1, true, {0, 40, 4168, DATA_LARGE, false, 0, 4}},
+    {9, 2, true, {0, 270, 320, DATA_UNEQUAL, false, 0, 0}},
+    {90, 3, false, {0, 8, 520, DATA_RARELY_LARGE, false, 0, 0}},
+    {36, 2, true, {0, 64, 1024, DATA_SPECIAL, true, 0, 4}},
+    {33, 2, true, {0, 72, 1024, DATA_CANCELS, false, 0, 0}},
+    {10, 2, true, {0, 40, 520, DATA_TINY, false, 0, 0}},
+    {8, 2, true, {0, 40, 1100, DATA_UNBOUNDED, false, 0, 0}},
 };
 static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
                                          KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
@@ -506,7 +541,6 @@ static void stack_name(int index, char *text, size_t size)
 
 static bool run_stack(int index, int i)
 {
-    bool fits = false;
     const kernel_product product = stacked[index % LENGTH(stacked)];
     const way w = {product,
                    product == KERNEL_PRODUCT_LANEWISE ? 32
@@ -514,37 +548,26 @@ static bool run_stack(int index, int i)
                                                       : 4,
                    1};
     const int format = index / LENGTH(stacked);
-    const int64_t n =
-        common[format].layout == QDNN_LAYOUT_AWQ ? (stack_shapes[i].n + 7) / 8 * 8 : stack_shapes[i].n;
-    product_case c = common_case(format, stack_shapes[i].m, n, stack_shapes[i].k);
-    scene s;
+    shape at = stack_shapes[i].of;
+    if (common[format].layout == QDNN_LAYOUT_AWQ)
+        at.n = (at.n + 7) / 8 * 8;
+    product_case c = common_case(format, stack_shapes[i].m, at.n, at.k);
     c.experts = stack_shapes[i].experts;
     c.one_expert = stack_shapes[i].one;
-    c.kind = stack_shapes[i].kind;
-    c.x_gap = c.y_gap = i % 4 == 3 ? i % 8 + 1 : 0;
     c.row_weight = index % 2;
     c.gated = index % 3 == 1;
     c.activation = index % 3 == 1 ? QDNN_ACTIVATION_SILU : QDNN_ACTIVATION_NONE;
     c.alpha = index % 2 ? QDNN_ALPHA_COLUMN : QDNN_ALPHA_NONE;
-    c.weights.dims[c.k_rows] *= c.gated ? 2 : 1;
-    if (scene_begin(&s, &c)) {
-        kernel_spec spec = spec_of_way(&s.r.spec, &w);
-        kernel_problem problem = s.r.problem;
-        problem.m = (uint64_t)c.m;
-        fits = kernel_product_fits(s.r.row, &spec, &problem);
-        if (fits)
-            check_way(&s, &w, sms[index % LENGTH(sms)], 0, EVERY_CHECK);
-    }
-    scene_end(&s);
-    return fits;
+    set_shape(&c, &at);
+    return run_way(&c, &w, sms[index % LENGTH(sms)]);
 }
 
-/* By default every fourth. */
+/* By default every sixth. */
 TEST_EACH(ParityKernels, StackShapes, stack_count, stack_name)
 {
     NEED_PTXVM;
     int fitting = 0;
-    for (int i = sample_is_full() ? 0 : index % 4; i < LENGTH(stack_shapes); i += sample_is_full() ? 1 : 4)
+    for (int i = sample_is_full() ? 0 : index % 6; i < LENGTH(stack_shapes); i += sample_is_full() ? 1 : 6)
         fitting += run_stack(index, i);
     if (!fitting)
         SKIP("there is no such product");
