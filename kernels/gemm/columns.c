@@ -250,11 +250,12 @@ static void uniform(ptx_builder *b, const columns *s)
         ptx_uniform(b);
 }
 
-/* Adds those lanes of a thread that exist, patch by patch or one by one. */
-static void add_some(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at, bool aligned)
+/* Adds those of a thread's first lanes that exist, patch by patch or one by one. */
+static void add_some(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at, unsigned lanes,
+                     bool aligned)
 {
     const unsigned step = s->step / CHUNK;
-    for (unsigned l = 0; l < s->lanes; l += step) {
+    for (unsigned l = 0; l < lanes; l += step) {
         uniform(b, s);
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, row, ptx_u64(b, l * CHUNK)), s->args.k));
         for (unsigned i = l; i < l + step && !aligned; i++)
@@ -265,23 +266,24 @@ static void add_some(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at
     }
 }
 
+/* Where K ends within the lanes, the last patch is missing: K and rows are multiples of a patch. */
 void columns_add_rest(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at)
 {
-    add_some(b, s, row, x_at, true);
+    add_some(b, s, row, x_at, s->lanes - s->step / CHUNK, true);
 }
 
 /* Adds the lanes of this thread in a round. */
 static void add_stretch(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at, bool aligned)
 {
     if (!aligned || s->lanes * CHUNK == s->step) {
-        add_some(b, s, row, x_at, aligned);
+        add_some(b, s, row, x_at, s->lanes, aligned);
         return;
     }
     uniform(b, s);
     ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, row, ptx_u64(b, s->lanes * CHUNK)), s->args.k));
     add_lanes(b, s, row, 0, s->lanes, x_at);
     ptx_else(b);
-    add_some(b, s, row, x_at, true);
+    columns_add_rest(b, s, row, x_at);
     ptx_end_if(b);
 }
 

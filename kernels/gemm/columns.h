@@ -57,7 +57,7 @@ typedef struct column_values {
 void columns_add_rows(ptx_builder *b, const columns *s, const column_values *w, unsigned lane, unsigned first,
                       ptx_val x_at);
 
-/* Adds those lanes of a thread that exist, where K ends within a round; `row` (u64): its first row of the
+/* Adds those lanes of a thread that exist, where K ends within them; `row` (u64): its first row of the
  * matrix. */
 void columns_add_rest(ptx_builder *b, const columns *s, ptx_val row, ptx_val x_at);
 

@@ -299,6 +299,8 @@ static const shape shapes[] = {
     {0, 68, 1034, DATA_CANCELS, false, 0, 0},
     {-9, 68, 40, DATA_NORMAL, false, 0, 0},
     {0, 36, 1984, DATA_NORMAL, false, 0, 0},
+    {0, 40, 1048, DATA_NORMAL, false, 0, 0},
+    {2, 72, 280, DATA_LARGE, false, 0, 0},
     /* By the general paths. */
     {0, 40, 1088, DATA_LARGE, false, 0, 0},
     {1, 68, 2090, DATA_LARGE, false, 3, 0},
@@ -512,6 +514,7 @@ static const struct {
     {24, 520, false, {0, 3, 32, DATA_NORMAL, false, 0, 0}},
     /* Whole tiles of x that is read element by element. */
     {35, 2, true, {0, 136, 776, DATA_NORMAL, false, 3, 2}},
+    {33, 2, true, {0, 68, 544, DATA_NORMAL, false, 1, 0}},
     {70, 2, true, {0, 68, 1100, DATA_CANCELS, false, 1, 0}},
     {12, 3, false, {0, 40, 2090, DATA_NORMAL, false, 0, 4}},
     /* By the general paths, and by the fast ones but for a few outputs. */
@@ -524,6 +527,9 @@ static const struct {
     {33, 2, true, {0, 72, 1024, DATA_CANCELS, false, 0, 0}},
     {10, 2, true, {0, 40, 520, DATA_TINY, false, 0, 0}},
     {8, 2, true, {0, 40, 1100, DATA_UNBOUNDED, false, 0, 0}},
+    /* Three of the four chunks of a warp. */
+    {9, 2, true, {0, 40, 1048, DATA_NORMAL, false, 0, 0}},
+    {10, 2, false, {0, 72, 280, DATA_LARGE, false, 0, 0}},
 };
 static const kernel_product stacked[] = {KERNEL_PRODUCT_STAGED, KERNEL_PRODUCT_LANEWISE, KERNEL_PRODUCT_GEMV,
                                          KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_COLUMNS};
