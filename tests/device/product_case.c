@@ -99,28 +99,35 @@ static bool quantize_x(const product_case *c, product_operands *o)
     return true;
 }
 
-/* In each row, 512 numbers, then the same with the other sign, then zeros. Times equal weights, every lane of the exact contract adds
- * what it subtracts later: its sum is the error of its roundings, which shows even in a y with few bits. */
+/* In each row numbers, then the same with the other sign, a multiple of the contract's 256 later, and zeros. Times equal weights, every
+ * lane of the exact contract adds what it subtracts later: its sum is the error of its roundings, which shows even in a y with few bits. */
 static void make_cancel(const ref_product *p, uint8_t *x)
 {
-    enum { HALF = 512 };
+    enum { ROUND = 256 };
+    const int64_t half = p->k < 2 * ROUND ? ROUND : p->k / 2 / ROUND * ROUND;
     const size_t size = ref_scalar_size(p->x);
     for (int64_t m = 0; m < p->m; m++)
-        for (int64_t k = HALF; k < p->k; k++) {
+        for (int64_t k = 0; k < p->k; k++) {
             uint8_t *at = x + (size_t)(m * p->x_stride + k) * size;
-            memset(at, 0, size);
-            if (k >= 2 * HALF)
-                continue;
-            memcpy(at, at - HALF * size, size);
-            at[size - 1] ^= 0x80;
+            if (k >= half && k < 2 * half) {
+                memcpy(at, at - (size_t)half * size, size);
+                at[size - 1] ^= 0x80;
+            } else if (k >= half || k + half >= p->k) {
+                memset(at, 0, size);
+            }
         }
+}
+
+static bool cancels(const product_case *c)
+{
+    return c->kind == DATA_CANCELS || c->kind == DATA_LARGE_CANCELS;
 }
 
 static void fill_operands(const product_case *c, product_operands *o)
 {
     const ref_product *p = &o->product;
     /* Beside other numbers, the sign of 0, the last bits of a sum and a tiny sum would not be seen. */
-    const bool alone = c->kind == DATA_ZEROS || c->kind == DATA_TINY || c->kind == DATA_CANCELS ||
+    const bool alone = c->kind == DATA_ZEROS || c->kind == DATA_TINY || cancels(c) ||
                        c->weights.kind == DATA_SMALL || c->weights.kind == DATA_UNEQUAL;
     const data_kind addends = alone ? DATA_ZEROS : DATA_NORMAL;
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
@@ -132,7 +139,7 @@ static void fill_operands(const product_case *c, product_operands *o)
         fill_fp8(c, x, (int64_t)x_bytes);
     else
         fill_data(c->kind, format, c->x, c->seed, x, (int64_t)(x_bytes / ref_scalar_size(c->x)));
-    if (c->kind == DATA_CANCELS)
+    if (cancels(c))
         make_cancel(p, x);
     if (c->x_scale)
         fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 8,

@@ -91,7 +91,9 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_LARGE] = "large",
                                         [DATA_RARELY_LARGE] = "rarely large",
                                         [DATA_UNBOUNDED] = "unbounded",
-                                        [DATA_UNEQUAL] = "unequal"};
+                                        [DATA_UNEQUAL] = "unequal",
+                                        [DATA_LARGE_CANCELS] = "large, cancelling",
+                                        [DATA_SMALL_CONSTANT] = "small, constant"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
     kernel_spec_text(c->row, &spec, settings, sizeof settings);
@@ -405,7 +407,7 @@ static float factor_of_scale(const quant_case *c, int64_t i, int64_t count)
     enum { APART = 67 };
     const int64_t of_row = count / c->dims[c->spec.groups == QDNN_GROUPS_COLUMNS];
     int64_t place, row = row_of_scale(c, i, count, &place), turn = row / APART;
-    if (c->kind == DATA_SMALL)
+    if (c->kind == DATA_SMALL || c->kind == DATA_SMALL_CONSTANT)
         return 0x1p-80f;
     if (c->kind == DATA_UNBOUNDED)
         return row % UNBOUNDED_APART == 0 && place == (of_row > 0 ? of_row - 1 : 0) ? INFINITY : 1;
@@ -489,7 +491,8 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
         return;
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
-    if (c->kind == DATA_SMALL || c->kind == DATA_UNEQUAL || c->kind == DATA_UNBOUNDED)
+    if (c->kind == DATA_SMALL || c->kind == DATA_SMALL_CONSTANT || c->kind == DATA_UNEQUAL ||
+        c->kind == DATA_UNBOUNDED)
         change_scales(c, ref, o);
     if (c->kind == DATA_UNEQUAL)
         add_nans(ref, o);

@@ -365,6 +365,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     uint32_t largest_exponent = (UINT32_C(1) << (l.bits - 1 - l.fraction_bits)) - 2;
     switch (kind) {
     case DATA_CONSTANT:
+    case DATA_SMALL_CONSTANT:
     case DATA_UNBOUNDED:
         return encode(l, seed & 1 ? -1.75f : 0.3125f);
     case DATA_ZEROS:
@@ -431,6 +432,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_INFINITE_TIES:
         return infinite_tie(format, l, seed, random);
     case DATA_LARGE:
+    case DATA_LARGE_CANCELS:
         return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
     case DATA_RARELY_LARGE:
         return random >> 8 & 2047 ? encode(l, bell(state))

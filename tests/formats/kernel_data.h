@@ -45,8 +45,10 @@ typedef enum {
     DATA_RARELY_LARGE,  /* normal, and one in 2048 of 2^100, with any sign; in f16 2^14 */
     DATA_UNBOUNDED, /* one number; a quant_case makes the last f32 scale of some rows infinite, or a few elements where there are no scales:
                        what lies beyond the end of a row counts, unless it is left out */
-    DATA_UNEQUAL /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
-                  * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
+    DATA_UNEQUAL, /* normal; a quant_case makes one f32 scale in a few rows too small or too large for decoders that rely on their size,
+                   * blocks of any bits whose numbers are of moderate size (decoding them rounds), and NaN of a few codes */
+    DATA_LARGE_CANCELS, /* both */
+    DATA_SMALL_CONSTANT /* both */
 } data_kind;
 
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */

@@ -316,7 +316,14 @@ static const shape shapes[] = {
     {0, 136, 1100, DATA_UNEQUAL, false, 3, 0},
     {0, 40, 4096, DATA_UNEQUAL, false, 0, 0},
     {0, 530, 64, DATA_UNEQUAL, false, 0, 0},
+    /* Where nothing but errors of roundings is left, by each path. */
     {1, 33, 1100, DATA_CANCELS, false, 3, 1},
+    {0, 40, 1088, DATA_CANCELS, false, 0, 4},
+    {0, 40, 4168, DATA_CANCELS, false, 0, 0},
+    {-1, 17, 301, DATA_CANCELS, false, 4, 1},
+    {0, 40, 1088, DATA_LARGE_CANCELS, false, 0, 0},
+    {0, 68, 1034, DATA_LARGE_CANCELS, false, 0, 0},
+    {1, 33, 1056, DATA_LARGE_CANCELS, false, 3, 4},
     /* Many tiles, in some of which a single x is too large for the fast decode. */
     {-99, 5, 520, DATA_RARELY_LARGE, false, 0, 0},
     {-60, 5, 1034, DATA_RARELY_LARGE, false, 3, 1},
@@ -384,8 +391,8 @@ static void set_shape(product_case *c, const shape *at)
     }
     if (at->kind == DATA_LARGE && !has_blocks)
         c->weights.kind = DATA_SMALL; /* sums are moderate, and no fast decode can take the scales */
-    if (at->kind == DATA_CANCELS)
-        c->weights.kind = DATA_CONSTANT;
+    if (at->kind == DATA_CANCELS || at->kind == DATA_LARGE_CANCELS)
+        c->weights.kind = at->kind == DATA_CANCELS || has_blocks ? DATA_CONSTANT : DATA_SMALL_CONSTANT;
     if (at->kind == DATA_UNBOUNDED) { /* sums are numbers or infinite, and NaN with anything beyond K */
         c->kind = DATA_CONSTANT;
         c->weights.kind = DATA_UNBOUNDED;
@@ -458,7 +465,8 @@ static void shape_name(int index, char *text, size_t size)
  * By default the paths take turns. */
 static void run_tails(const kernel_row *row, int turn)
 {
-    static const data_kind kinds[] = {DATA_NORMAL, DATA_LARGE, DATA_UNBOUNDED};
+    static const data_kind kinds[] = {DATA_NORMAL, DATA_LARGE, DATA_UNBOUNDED, DATA_CANCELS,
+                                      DATA_LARGE_CANCELS};
     const int step = sample_is_full() ? 1 : 8;
     for (int tail = 1 + turn % step; tail < 32; tail += step)
         for (int path = 0; path < LENGTH(kinds); path++) {
@@ -525,6 +533,8 @@ static const struct {
     {90, 3, false, {0, 8, 520, DATA_RARELY_LARGE, false, 0, 0}},
     {36, 2, true, {0, 64, 1024, DATA_SPECIAL, true, 0, 4}},
     {33, 2, true, {0, 72, 1024, DATA_CANCELS, false, 0, 0}},
+    {33, 2, true, {0, 72, 1088, DATA_LARGE_CANCELS, false, 0, 0}},
+    {12, 2, true, {0, 40, 1088, DATA_LARGE_CANCELS, false, 0, 4}},
     {10, 2, true, {0, 40, 520, DATA_TINY, false, 0, 0}},
     {8, 2, true, {0, 40, 1100, DATA_UNBOUNDED, false, 0, 0}},
     /* Three of the four chunks of a warp. */
