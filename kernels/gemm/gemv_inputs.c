@@ -468,24 +468,28 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, unsigned 
     return serves;
 }
 
-static void note_odd(ptx_builder *b, ptx_val odd, ptx_val serves)
+/* Sets `odd` (u32) unless the codec serves, and returns whether it may be set: some codecs serve any numbers. */
+static bool note_odd(ptx_builder *b, ptx_val odd, ptx_val serves)
 {
     if (serves.kind == PTX_NOTHING)
-        return;
+        return false;
     ptx_unless(b, serves);
     ptx_assign(b, odd, ptx_u32(b, 1));
+    return true;
 }
 
 /* All spans of the tile at k (u32). */
-static void stage_spans(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd, bool in_runs)
+static bool stage_spans(ptx_builder *b, const gemv *g, ptx_val k, ptx_val odd, bool in_runs)
 {
     const number_loader *l = &g->number_loader;
+    bool may_be_odd = false;
     for (unsigned i = 0; i < l->passes; i++) {
         ptx_val first = i ? ptx_add(b, k, (int)(i * g->shape.warps * WARP * g->shape.span)) : k;
         ptx_val at =
             ptx_min(b, ptx_add(b, first, l->at), ptx_sub(b, g->k, 1)); /* spans beyond K are not used */
-        note_odd(b, odd, stage_outputs(b, g, at, i, in_runs));
+        may_be_odd |= note_odd(b, odd, stage_outputs(b, g, at, i, in_runs));
     }
+    return may_be_odd;
 }
 
 ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
@@ -508,8 +512,8 @@ ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k)
         stage_spans(b, g, k, odd, true);
         ptx_else(b);
     }
-    stage_spans(b, &any, k, odd, false);
+    const bool may_be_odd = stage_spans(b, &any, k, odd, false) || has_quads(g);
     if (is_linear(g->spec))
         ptx_end_if(b);
-    return ptx_setp(b, PTX_NE, odd, 0);
+    return may_be_odd ? ptx_setp(b, PTX_NE, odd, 0) : (ptx_val){0};
 }

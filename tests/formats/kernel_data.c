@@ -357,6 +357,12 @@ static uint32_t infinite_tie(const format_facts *format, layout l, uint32_t seed
     return encode(l, (seed & 1 ? -part : part) * (l.fraction_bits == 10 ? 65504.0f : 0x1.fffffep127f));
 }
 
+/* Beyond what a fast decode takes. */
+static float large_power(layout l)
+{
+    return l.fraction_bits == 10 ? 0x1p12f : 0x1p60f;
+}
+
 static uint32_t element(data_kind kind, const format_facts *format, layout l, uint32_t *state, uint32_t seed)
 {
     uint32_t random = next_random(state);
@@ -432,8 +438,11 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_INFINITE_TIES:
         return infinite_tie(format, l, seed, random);
     case DATA_LARGE:
+        return encode(l, large_power(l) * bell(state));
+    case DATA_CANCELS:
+        return encode(l, ldexpf(bell(state), -(int)(random % 16)));
     case DATA_LARGE_CANCELS:
-        return encode(l, (l.fraction_bits == 10 ? 0x1p12f : 0x1p60f) * bell(state));
+        return encode(l, large_power(l) * ldexpf(bell(state), -(int)(random % 16)));
     case DATA_RARELY_LARGE:
         return random >> 8 & 2047 ? encode(l, bell(state))
                                   : sign | encode(l, l.fraction_bits == 10 ? 0x1p14f : 0x1p100f);

@@ -22,7 +22,8 @@ typedef enum {
     DATA_MINUTE, /* from 0 to a little below the least f16: zeros of f16 round to far less, and codes are clamped */
     DATA_UNDERFLOW, /* quotients by the scale of a table underflow, some to 3/4 of the least f32 */
     DATA_TINY,      /* up to 15 times the least number, all positive, or all negative if the seed is odd */
-    DATA_CANCELS, /* of products: rows of x whose sum with equal weights is what roundings leave; else normal */
+    DATA_CANCELS, /* of products: rows of x whose sum with equal weights is what roundings leave; else normal times powers of two, so that even sums of
+                     numbers with few bits are rounded */
     DATA_SCALE_TIES, /* scales lie half way between two numbers of f16 or bf16, as the seed chooses */
     DATA_PEAKS, /* small, with large numbers far apart, as the seed chooses: extremes at every place of a group */
     DATA_HALVES, /* one magnitude and half of it, or ties times one number: half way between two codes but for the scale's rounding */

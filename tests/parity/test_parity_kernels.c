@@ -519,7 +519,7 @@ static const struct {
     {17, 2, false, {0, 264, 320, DATA_NORMAL, false, 0, 0}},
     {8, 1, true, {0, 24, 264, DATA_ZEROS, false, 0, 0}},
     {40, 2, false, {0, 20, 520, DATA_SPECIAL, false, 4, 0}},
-    {24, 520, false, {0, 3, 32, DATA_NORMAL, false, 0, 0}},
+    {24, 520, false, {0, 8, 32, DATA_NORMAL, false, 0, 0}},
     /* Whole tiles of x that is read element by element. */
     {35, 2, true, {0, 136, 776, DATA_NORMAL, false, 3, 2}},
     {33, 2, true, {0, 68, 544, DATA_NORMAL, false, 1, 0}},
