@@ -300,6 +300,9 @@ static const shape shapes[] = {
     {-9, 68, 40, DATA_NORMAL, false, 0, 0},
     {0, 36, 1984, DATA_NORMAL, false, 0, 0},
     {0, 40, 1048, DATA_NORMAL, false, 0, 0},
+    {0, 72, 1056, DATA_NORMAL, false, 0, 0}, /* within a group of 64, at the end of one of 32 */
+    {0, 40, 1056, DATA_LARGE, false, 0, 0},
+    {1, 36, 2080, DATA_CANCELS, false, 0, 0},
     {2, 72, 280, DATA_LARGE, false, 0, 0},
     /* By the general paths. */
     {0, 40, 1088, DATA_LARGE, false, 0, 0},
