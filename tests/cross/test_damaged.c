@@ -203,11 +203,12 @@ static void launch(damaged *d, ptxvm_module *module, ptxvm_address buffer)
         return;
     ptxvm_kernel_info info;
     ptxvm_kernel_get_info(kernel, &info);
-    uint64_t params[8] = {buffer, buffer + 4096, buffer + 8192, buffer + 12288, 300, 300};
+    uint64_t params[32] = {buffer, buffer + 4096, buffer + 8192, buffer + 12288, 300, 300};
+    if (!CHECK(info.n_params <= 32 && info.param_bytes <= sizeof params))
+        return;
     params[info.n_params > 0 ? info.n_params - 1 : 0] = 300;
     ptxvm_launch_config config = {.grid = {1, 1, 1}, .block = {d->text.geometry.block, 1, 1}};
-    if (info.param_bytes <= sizeof params)
-        ptxvm_launch(d->vm, kernel, &config, params, info.param_bytes);
+    ptxvm_launch(d->vm, kernel, &config, params, info.param_bytes);
 }
 
 static void without_token(damaged *d, const char *token, size_t n, ptxvm_address buffer)

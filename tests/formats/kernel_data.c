@@ -127,7 +127,7 @@ static float largest_of(const format_facts *format)
 {
     const float_facts *f = float_format(format);
     const bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
-    return f ? f->largest : unit || format->bits < 2 ? 1.0f : (float)((1 << (format->bits - 1)) - 1);
+    return f ? f->largest : unit || format->bits < 2 ? 1.0f : (float)((INT64_C(1) << (format->bits - 1)) - 1);
 }
 
 /* Half way between two neighbours, just below the smallest normal number, or near the largest. */
@@ -155,11 +155,17 @@ static const struct block_range {
     {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
 };
 
-static float block_tie(const format_facts *format, uint32_t random)
+static const struct block_range *range_of_block(const format_facts *format)
 {
     const struct block_range *r = block_ranges;
     while (r->block != format->block && r->block != QDNN_BLOCK_NONE)
         r++;
+    return r;
+}
+
+static float block_tie(const format_facts *format, uint32_t random)
+{
+    const struct block_range *r = range_of_block(format);
     if (random % 4 == 0)
         return random & 4 ? r->least : r->largest;
     return r->least + r->step * (float)((random >> 3) % (uint32_t)((r->largest - r->least) / r->step + 1));
@@ -174,7 +180,7 @@ static float tie(const format_facts *format, uint32_t random)
     const float_facts *f = float_format(format);
     bool ranged = format->zero_kind != QDNN_ZERO_NONE, bells = strcmp(format->name, "fp4_bnb") == 0;
     bool unit = format->storage == QDNN_DATA_NF4 || bells;
-    int half = 1 << (format->bits - 1);
+    int64_t half = INT64_C(1) << (format->bits - 1);
     float least = f ? -f->largest : unit ? -1.0f : (float)(1 - half);
     float largest = ranged ? (float)half : -least;
     if (random % 4 == 0)
@@ -193,7 +199,7 @@ static float around_clamp(const format_facts *format, uint32_t random)
 {
     const float_facts *f = float_format(format);
     bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
-    float half = (float)(1 << (format->bits - 1));
+    float half = ldexpf(1, format->bits - 1);
     float ends[] = {half - 1.0f, half, 2.0f * half - 1.0f, 2.0f * half, 0.0f};
     float end = f ? f->largest : unit ? 1.0f : ends[random % 5];
     float step = f ? f->largest / 64.0f : unit ? 0.03125f : 0.125f;
@@ -212,7 +218,10 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
     const float_facts *f = float_format(format);
     bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
     int bits = format->zero_kind == QDNN_ZERO_NONE ? format->bits - 1 : format->bits;
-    float largest = f ? f->largest : unit ? 1.0f : (float)((1 << bits) - 1);
+    float largest = f                                  ? f->largest
+                    : format->block != QDNN_BLOCK_NONE ? range_of_block(format)->largest
+                    : unit                             ? 1.0f
+                                                       : (float)((INT64_C(1) << bits) - 1);
     if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
         return random % 2 ? largest : -largest * (ties[seed % 4] - 1.0f);
     float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
