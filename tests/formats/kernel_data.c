@@ -243,7 +243,7 @@ static float spread(const format_facts *format, uint32_t random)
 {
     const float_facts *f = float_format(format);
     bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
-    const float largest = f ? f->largest : unit ? 1.0f : (float)((1 << (format->bits - 1)) - 1);
+    const float largest = f ? f->largest : unit ? 1.0f : (float)((INT64_C(1) << (format->bits - 1)) - 1);
     const float part =
         random % 8 == 0 ? 1.0f
                         : ldexpf(1.0f + 0.015625f * (float)(random / 8 % 64), -(int)(random / 512 % 25) - 1);
