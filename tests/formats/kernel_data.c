@@ -122,7 +122,7 @@ static const float_facts *float_format(const format_facts *format)
     return NULL;
 }
 
-/* The largest number that codes without a zero stand for. */
+/* The largest number that codes without a zero stand for; 1 for blocks. */
 static float largest_of(const format_facts *format)
 {
     const float_facts *f = float_format(format);
@@ -241,9 +241,7 @@ static float peak(uint32_t seed, uint32_t random, float small)
 /* The largest number of the format, or a number with a few bits more than the format has, any number of powers of two below it. */
 static float spread(const format_facts *format, uint32_t random)
 {
-    const float_facts *f = float_format(format);
-    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
-    const float largest = f ? f->largest : unit ? 1.0f : (float)((INT64_C(1) << (format->bits - 1)) - 1);
+    const float largest = largest_of(format);
     const float part =
         random % 8 == 0 ? 1.0f
                         : ldexpf(1.0f + 0.015625f * (float)(random / 8 % 64), -(int)(random / 512 % 25) - 1);
