@@ -404,6 +404,8 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
     else if (c->kind == DATA_UNEVEN || is_huge)
         fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
+    else if (c->kind == DATA_CLAMP && c->seed % 3 && !ref->nested)
+        fill_simple_scales(c->spec.scale, c->seed, o->host[QDNN_OPERAND_SCALE], scales);
     else if (!ref->nested)
         fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)

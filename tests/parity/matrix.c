@@ -357,8 +357,9 @@ static void set_nested(quant_case *c, int i)
 static bool set_callers(quant_case *c, int i)
 {
     static const int64_t shapes[][2] = {{5, 40}, {32, 128}, {33, 36}, {1, 352}, {9, 65}};
-    static const data_kind kinds[] = {DATA_ENDS,   DATA_CLAMP, DATA_UNEVEN,       DATA_SPECIAL,
-                                      DATA_UNEVEN, DATA_TIES,  DATA_INFINITE_TIES};
+    static const data_kind kinds[] = {DATA_ENDS,   DATA_UNEVEN,        DATA_CLAMP,  DATA_UNEVEN,
+                                      DATA_UNEVEN, DATA_SPECIAL,       DATA_UNEVEN, DATA_TIES,
+                                      DATA_UNEVEN, DATA_INFINITE_TIES, DATA_UNEVEN};
     enum { APART = 8 }; /* so that each scale meets other zeros */
     set_shape(c, shapes[i % LENGTH(shapes)][0], shapes[i % LENGTH(shapes)][1]);
     c->kind = kinds[i % LENGTH(kinds)];
