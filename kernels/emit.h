@@ -90,5 +90,7 @@ ptx_val emit_multiply(ptx_builder *b, ptx_val i, uint64_t factor);
 ptx_val emit_divide_up(ptx_builder *b, ptx_val i, uint64_t divisor);
 /* Whether a pointer is a multiple of `align`, which is a power of two. */
 ptx_val emit_aligned(ptx_builder *b, ptx_val pointer, unsigned align);
+/* Whether that is so and a condition holds. */
+ptx_val emit_aligned_and(ptx_builder *b, ptx_val condition, ptx_val pointer, unsigned align);
 
 #endif

@@ -49,3 +49,8 @@ ptx_val emit_aligned(ptx_builder *b, ptx_val pointer, unsigned align)
 {
     return ptx_setp(b, PTX_EQ, ptx_and(b, ptx_cvt(b, PTX_U32, pointer), align - 1), 0);
 }
+
+ptx_val emit_aligned_and(ptx_builder *b, ptx_val condition, ptx_val pointer, unsigned align)
+{
+    return align == 1 ? condition : ptx_and(b, condition, emit_aligned(b, pointer, align));
+}

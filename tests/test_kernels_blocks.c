@@ -161,7 +161,7 @@ static void add_places(block_trials *all, int index)
 {
     const int64_t tile = tile_elements(index), block = block_elements(index);
     for (uint32_t i = 0; i < 6; i++)
-        add_trial(all, (parity_trial){.n = i % 2 ? 2 * tile : tile - block,
+        add_trial(all, (parity_trial){.n = i % 2 ? 2 * tile : 2 * tile - block,
                                       .kind = DATA_NORMAL,
                                       .seed = i + 30,
                                       .data_shift = i % 3,

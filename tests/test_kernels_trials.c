@@ -92,6 +92,8 @@ int trial_settings(const kernel_row *row, trial_setting settings[TRIAL_SETTINGS_
 
 /* ---- Data ---- */
 
+enum { TILE_MAX = 5000 };
+
 typedef struct trial_list {
     const kernel_row *row;
     const kernel_spec *spec;
@@ -139,11 +141,15 @@ static void add_ragged(trial_list *list)
     append(list, (parity_trial){.n = 2 * list->tile, .kind = DATA_NORMAL, .seed = 25, .codes_shift = code});
 }
 
-/* Tiles that are whole, and one cut short, in buffers that end with them: what is read and not used shows, such as the numbers of a
- * group that a chunk does not reach. */
+/* Tiles that are whole, one cut short, and groups of which the last lacks one element, in buffers that end with them: what is read and not used
+ * shows, such as the numbers of a group that a chunk does not reach. */
 static void add_exact(trial_list *list)
 {
-    const int64_t counts[] = {list->tile, 3 * list->tile, list->tile - 7, 300, 0};
+    const int64_t group = list->spec->channels == 0 && list->spec->group_size <= TILE_MAX
+                              ? (int64_t)list->spec->group_size
+                              : list->tile;
+    const int64_t counts[] = {
+        list->tile, 3 * list->tile, list->tile - 7, 300, 0, list->tile / group * group + group - 1};
     for (int i = 0; i < LENGTH(counts); i++)
         append(list,
                (parity_trial){.n = counts[i], .kind = DATA_NORMAL, .seed = (uint32_t)i + 60, .exact = true});
@@ -260,13 +266,17 @@ static void add_ranges(trial_list *list)
                                     .seed = (uint32_t)i + 100});
     for (uint32_t seed = 8; seed < 12; seed++)
         append(list, (parity_trial){.n = 512, .kind = DATA_SCALE_TIES, .seed = seed});
+    static const uint32_t least[] = {2, 4, 8}; /* twice that over the largest code of few bits rounds to 1 */
+    for (int i = 0; i < LENGTH(least); i++)
+        append(list,
+               (parity_trial){.n = list->tile + i % 2, .kind = DATA_LEAST, .seed = LEAST_OF_SEED | least[i]});
     for (int i = 0; i < LENGTH(whole); i++)
         append(list, (parity_trial){.n = list->tile, .kind = whole[i], .seed = (uint32_t)i + 110});
 }
 
 int trials_for(const kernel_row *row, const kernel_spec *spec, parity_trial trials[TRIALS_MAX])
 {
-    enum { TILE_MAX = 5000, TILE_USUAL = 4096 };
+    enum { TILE_USUAL = 4096 };
     kernel_geometry geometry = kernel_geometry_of(row, spec);
     uint64_t tile =
         geometry.blocks || geometry.elements_per_block > TILE_MAX ? TILE_USUAL : geometry.elements_per_block;

@@ -228,7 +228,7 @@ static ptx_val is_aligned(ptx_builder *b, const dynamic_kernel *k)
     unsigned align = codes_are_direct(c) ? chunk_elements(c->spec->data) * c->format->facts.bits / 8
                      : is_staged(c)      ? 4
                                          : 1;
-    return ptx_and(b, emit_aligned(b, k->x, LOAD_BYTES), emit_aligned(b, k->q.codes, align));
+    return emit_aligned_and(b, emit_aligned(b, k->x, LOAD_BYTES), k->q.codes, align);
 }
 
 /* Whether all groups of the block are complete and aligned, so that its threads do not diverge. Rows with a

@@ -167,9 +167,11 @@ static void run_parts(ptx_builder *b, const matrix_walk *w, ptx_val in_patches, 
         ptx_end_for(b);
         return;
     }
-    ptx_val there = ptx_setp_and(b, PTX_LT, row, w->rows, ptx_setp(b, PTX_LT, span, w->columns));
+    ptx_val is_there = ptx_setp(b, PTX_LT, row, w->rows);
+    if (w->warps.across > 1) /* else it begins where the tile does */
+        is_there = ptx_setp_and(b, PTX_LT, span, w->columns, is_there);
     ptx_uniform(b);
-    ptx_if(b, there);
+    ptx_if(b, is_there);
     run_part(b, w, in_patches, span, row);
     ptx_end_if(b);
 }
@@ -179,9 +181,11 @@ static void place_warp(ptx_builder *b, const matrix_walk *w, ptx_val warp, ptx_v
                        ptx_val tile_column, ptx_val *row, ptx_val *span)
 {
     const unsigned across = w->warps.across;
-    ptx_val down = emit_divide(b, warp, across), beside = emit_remainder(b, warp, down, across);
+    ptx_val down = emit_divide(b, warp, across);
     *row = w->warps.down > 1 ? ptx_mad(b, down, ptx_u64(b, BAND), tile_row) : tile_row;
-    *span = across > 1 ? ptx_mad(b, beside, ptx_u64(b, WARP * w->width), tile_column) : tile_column;
+    *span = tile_column;
+    if (across > 1)
+        *span = ptx_mad(b, emit_remainder(b, warp, down, across), ptx_u64(b, WARP * w->width), tile_column);
 }
 
 void matrix_walk_run(ptx_builder *b, const matrix_walk *w)

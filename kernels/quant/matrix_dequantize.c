@@ -148,7 +148,7 @@ void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_
     group_stage_begin(b, &q.coding, &d.groups.stage);
     d.groups.in_pairs = element_bytes(spec->data) == 2 && pair_is_short(b, &q.coding, spec->data);
     ptx_val aligned =
-        ptx_and(b, emit_aligned(b, d.y, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
+        emit_aligned_and(b, emit_aligned(b, d.y, LOAD_BYTES), q.codes, patch_codes_align(&q.coding));
     matrix_walk w = matrix_walk_of(&d.m, group_stage_serves(b, &d.m, &stage, aligned));
     w.user = &d;
     w.tile = stage.is_used ? begin_tile : NULL;

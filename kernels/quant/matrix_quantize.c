@@ -75,7 +75,7 @@ void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_sp
     z.groups.stage = stage;
     group_stage_begin(b, &q.coding, &z.groups.stage);
     ptx_val aligned =
-        ptx_and(b, emit_aligned(b, z.x, LOAD_BYTES), emit_aligned(b, q.codes, patch_codes_align(&q.coding)));
+        emit_aligned_and(b, emit_aligned(b, z.x, LOAD_BYTES), q.codes, patch_codes_align(&q.coding));
     matrix_walk w = matrix_walk_of(&z.m, group_stage_serves(b, &z.m, &stage, aligned));
     w.stage = patch_stage(b, &q.coding, stage.warps.down * stage.warps.across);
     w.user = &z;

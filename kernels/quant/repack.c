@@ -110,9 +110,10 @@ void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     quantized to = {.coding = {row->format, &r.to_spec}, .codes = args.operand[QDNN_OPERAND_REPACKED]};
     r.from = matrix_begin(b, &from, &args);
     r.to = matrix_begin(b, &to, &args);
-    matrix_walk w = both_walks(&r.from, &r.to,
-                               ptx_and(b, emit_aligned(b, from.codes, patch_codes_align(&from.coding)),
-                                       emit_aligned(b, to.codes, patch_codes_align(&to.coding))));
+    matrix_walk w =
+        both_walks(&r.from, &r.to,
+                   emit_aligned_and(b, emit_aligned(b, from.codes, patch_codes_align(&from.coding)), to.codes,
+                                    patch_codes_align(&to.coding)));
     w.stage = patch_stage(b, &to.coding, MATRIX_WARPS);
     w.user = &r;
     w.patch = repack_patch;

@@ -64,7 +64,7 @@ tile tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_val full_end = ptx_add(b, t.first, TILE_ELEMENTS);
     t.end = ptx_min(b, full_end, t.n);
     ptx_val aligned =
-        ptx_and(b, emit_aligned(b, t.data, LOAD_BYTES), emit_aligned(b, t.q.codes, code_align(&t.q.coding)));
+        emit_aligned_and(b, emit_aligned(b, t.data, LOAD_BYTES), t.q.codes, code_align(&t.q.coding));
     aligned = chunk_groups_aligned(b, &t.q, aligned);
     t.whole = ptx_setp_and(b, PTX_LE, full_end, t.n, aligned);
     flat_group_only(b, &t.q);

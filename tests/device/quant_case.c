@@ -268,17 +268,85 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
     }
 }
 
+/* Scales that are the elements themselves (set_nested in parity/matrix.c). */
+static bool has_single_scales(const quant_case *c, const ref_quant_spec *ref)
+{
+    return ref->nested && ref->group_size == 1 && c->spec.data == QDNN_DATA_F32 &&
+           kernel_operation_of(c->row) == KERNEL_SCALE;
+}
+
+/* Maps whose neighbours add up to ties: as they are, or after halving. */
+typedef enum { MAP_USUAL, MAP_TIED, MAP_TIED_OFFSET, MAP_LEAST, MAPS } map_kind;
+
+static map_kind map_kind_of(const quant_case *c, const ref_quant_spec *ref)
+{
+    return has_single_scales(c, ref) && c->kind == DATA_NESTED ? (map_kind)(c->seed % MAPS) : MAP_USUAL;
+}
+
+/* Of numbers between 1/2 and 1, the sum of two neighbours is a tie that is rounded up; of the least numbers, half of it is. */
+static float map_entry(map_kind kind, size_t i)
+{
+    enum { APART = 32716 }; /* a multiple of 4 */
+    const float odd = i % 2 ? 3 : 0;
+    return kind == MAP_USUAL   ? ((float)i - 100.0f) / 155.0f
+           : kind == MAP_LEAST ? 0x1p-149f * (4 * (float)i + odd)
+                               : 0.5f + 0x1p-24f * ((float)(APART * i) + odd);
+}
+
+/* Of constant scales, the offset is the scale: nothing is left, or nothing that is a number. Of scales at midpoints of the map, there is none, or it
+ * is so small that the difference is rounded to the scale. */
+static float nested_offset(const quant_case *c, const ref_quant_spec *ref)
+{
+    static const float odd[] = {NAN, INFINITY, 1.75f};
+    const map_kind kind = map_kind_of(c, ref);
+    if (c->kind == DATA_CONSTANT && has_single_scales(c, ref))
+        return c->seed % 2 ? odd[c->seed / 2 % 3] : 0.3125f;
+    return kind == MAP_USUAL ? 0.75f : kind == MAP_TIED_OFFSET ? 0x1p-26f : 0;
+}
+
 /* Operands that nothing computes: the tables of nested scales, and a global scale if only codes are made. */
-static void fill_tables(quant_operands *o)
+static void fill_tables(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
     float *map = (float *)(void *)o->host[QDNN_OPERAND_NESTED_MAP],
           *outer = (float *)(void *)o->host[QDNN_OPERAND_NESTED_SCALE];
     for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_MAP] / 4; i++)
-        map[i] = ((float)i - 100.0f) / 155.0f;
+        map[i] = map_entry(map_kind_of(c, ref), i);
     for (size_t i = 0; i < o->bytes[QDNN_OPERAND_NESTED_SCALE] / 4; i++)
         outer[i] = 0.5f + 0.125f * (float)(i % 8);
     if (o->bytes[QDNN_OPERAND_NESTED_OFFSET])
-        *(float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET] = 0.75f;
+        *(float *)(void *)o->host[QDNN_OPERAND_NESTED_OFFSET] = nested_offset(c, ref);
+}
+
+/* Scales at the midpoints between entries of the map, and the numbers beside them, times the largest of each run: 1, or the largest number, which is
+ * 2^128 but for a last bit. */
+static void fill_midpoints(const quant_case *c, const ref_quant_spec *ref, const quant_operands *o, float *x,
+                           int64_t n)
+{
+    enum { RUN = 256, BESIDE = 3, MIDPOINTS = RUN - 1, STEP = 37 };
+    const float *map = (const float *)(const void *)o->host[QDNN_OPERAND_NESTED_MAP];
+    const bool is_least = map_kind_of(c, ref) == MAP_LEAST;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = (i * STEP + c->seed) % (BESIDE * MIDPOINTS), j = at / BESIDE;
+        const float middle = (map[j] + map[j + 1]) * 0.5f;
+        const float value = at % BESIDE == 1 ? middle : nextafterf(middle, at % BESIDE ? 2 : 0);
+        x[i] = i % RUN == c->seed * STEP % RUN ? (is_least ? 0x1.fffffep127f : 1)
+                                               : ldexpf(value, is_least ? 128 : 0);
+    }
+}
+
+/* The elements. Where each has a nested scale of its own, the extremes are those of a run of scales. */
+static void fill_plain(const quant_case *c, const ref_quant_spec *ref, const quant_operands *o, int64_t n)
+{
+    enum { RUN = 256 };
+    void *plain = o->host[plain_operand(c)];
+    const bool is_single = has_single_scales(c, ref);
+    if (c->kind == DATA_ONE_HOT)
+        fill_one_hot(c->spec.data, is_single ? RUN : (uint64_t)ref->group_size, (uint64_t)ref->channels,
+                     c->seed, plain, n);
+    else if (map_kind_of(c, ref) != MAP_USUAL)
+        fill_midpoints(c, ref, o, plain, n);
+    else
+        fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, n);
 }
 
 /* The groups of rows, not in order; those of a caller may be out of range. */
@@ -336,6 +404,8 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
     else if (c->kind == DATA_UNEVEN || is_huge)
         fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
+    else if (c->kind == DATA_CLAMP && c->seed % 3 && !ref->nested)
+        fill_simple_scales(c->spec.scale, c->seed, o->host[QDNN_OPERAND_SCALE], scales);
     else if (!ref->nested)
         fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
@@ -461,12 +531,8 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     int64_t rows = quant_case_rows(c), columns = quant_case_row_elements(c);
     uint8_t *plain = o->host[plain_operand(c)], *codes = o->host[QDNN_OPERAND_CODES];
     const matrices m = matrices_of(c, ref);
-    fill_tables(o);
-    if (c->kind == DATA_ONE_HOT)
-        fill_one_hot(c->spec.data, (uint64_t)ref->group_size, (uint64_t)ref->channels, c->seed, plain,
-                     rows * columns);
-    else
-        fill_data(c->kind, kernel_format(c->row), c->spec.data, c->seed, plain, rows * columns);
+    fill_tables(c, ref, o);
+    fill_plain(c, ref, o, rows * columns);
     if (c->kind == DATA_UNBOUNDED && o->bytes[QDNN_OPERAND_SCALE] == 0 && !ref->block)
         add_infinities(c, plain, rows, columns);
     if (ref->block) {

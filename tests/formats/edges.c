@@ -55,6 +55,14 @@ static void halve(const edges *e, int64_t i, float *same, float *other)
     }
 }
 
+/* One of two neighbours; in f64 a number between them that is rounded to it, and would be rounded to the other if it were cut off. */
+static void store_neighbour(const edges *e, int64_t i, float value, float other)
+{
+    ref_scalar_store(e->spec->data, e->data, i, value);
+    if (e->spec->data == QDNN_DATA_F64 && fabsf(value) > fabsf(other))
+        ((double *)e->data)[i] = 0.75 * (double)value + 0.25 * (double)other;
+}
+
 /* Near an edge a small move of another element crosses the same edge, in smaller steps. */
 static void move(edges *e)
 {
@@ -68,7 +76,10 @@ static void move(edges *e)
         halve(e, i, &same, &other);
     else
         other = same;
-    ref_scalar_store(e->spec->data, e->data, i, next_random(&e->state) & 1 ? same : other);
+    if (next_random(&e->state) & 1)
+        store_neighbour(e, i, same, other);
+    else
+        store_neighbour(e, i, other, same);
     quantize(e, e->before);
 }
 

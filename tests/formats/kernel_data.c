@@ -211,7 +211,7 @@ static float around_clamp(const format_facts *format, uint32_t random)
 
 /* The divisor of the format's scale times a number with one bit more than f16 (or bf16) has. No number is negative and some are 0, so
  * that the range is the largest number; for seeds with bit 2 of formats with zeros, its bits beyond the first are negative.
- * For seeds with bit 3, the number is one last bit less. */
+ * For seeds with bit 3, the number is one last bit less. The bits from 4 on are bits above the last of bf16. */
 static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
 {
     static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
@@ -222,10 +222,11 @@ static float scale_tie(const format_facts *format, uint32_t seed, uint32_t rando
                     : format->block != QDNN_BLOCK_NONE ? range_of_block(format)->largest
                     : unit                             ? 1.0f
                                                        : (float)((INT64_C(1) << bits) - 1);
+    const float tie = ties[seed % 4] + 0x1p-6f * (float)(seed / 16 % 16);
     if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
-        return random % 2 ? largest : -largest * (ties[seed % 4] - 1.0f);
+        return random % 2 ? largest : -largest * (tie - 1.0f);
     float part = random % 3 == 0 ? 1.0f : random % 3 == 1 ? 0.0f : 0.125f * (float)(random / 16 % 8);
-    return (seed & 8 ? nextafterf(ties[seed % 4] * largest, 0) : ties[seed % 4] * largest) * part;
+    return (seed & 8 ? nextafterf(tie * largest, 0) : tie * largest) * part;
 }
 
 /* Peaks of both signs, no two alike, on average so far apart as the seed chooses: some kernel's groups are as long. */
@@ -393,7 +394,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_TIES:
         return encode(l, tie(format, random));
     case DATA_LEAST:
-        return sign | (fraction & 15);
+        return sign | fraction % (seed & LEAST_OF_SEED ? 1 + seed % 16 : 16);
     case DATA_TINY:
         return (seed & 1) << (l.bits - 1) | ((fraction & 15) | 1);
     case DATA_NANS:
@@ -663,6 +664,21 @@ void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t 
         default:
             put_bits(layout_of(type), zero, i, column(type, callers_zeros[(i + first) % ZEROS]));
         }
+}
+
+void fill_simple_scales(qdnnScaleType_t type, uint32_t seed, void *scale, int64_t n)
+{
+    static const float values[] = {1, 2, 1, 0.5f, -1};
+    static const uint8_t e4m3[] = {0x38, 0x40, 0x38, 0x30, 0xB8}, e8m0[] = {127, 128, 127, 126, 127};
+    enum { VALUES = sizeof values / sizeof values[0] };
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = (i + seed) % VALUES;
+        if (type == QDNN_SCALE_E4M3 || type == QDNN_SCALE_E8M0)
+            ((uint8_t *)scale)[i] = (type == QDNN_SCALE_E4M3 ? e4m3 : e8m0)[at];
+        else
+            put_bits(layout_of(scale_types[type]), scale, i,
+                     encode(layout_of(scale_types[type]), values[at]));
+    }
 }
 
 /* A number of few bits, which f16 has or even bf16, divided by one half way between two codes, or the float before or behind the quotient. */

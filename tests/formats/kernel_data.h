@@ -16,7 +16,8 @@ typedef enum {
     DATA_CLAMP = DATA_KINDS, /* at, around and beyond the least and the largest code: for a caller's scales */
     DATA_ONE_HOT,            /* fill_one_hot */
     DATA_SUB_BLOCKS, /* sixteen elements each of another kind, and all sizes: what a search for scales meets */
-    DATA_LEAST, /* a few times the least number: scales round to less than the quotient, and codes are clamped */
+    DATA_LEAST, /* up to 15 times the least number, or up to seed % 16 times if the seed has LEAST_OF_SEED: scales round to less than the
+                   quotient, and codes are clamped */
     DATA_INFINITE, /* infinities of one sign, which the seed chooses, and NaN */
     DATA_NANS,     /* normal, with NaN and no infinities, beside whose scale every other number is 0 */
     DATA_MINUTE, /* from 0 to a little below the least f16: zeros of f16 round to far less, and codes are clamped */
@@ -52,6 +53,8 @@ typedef enum {
     DATA_SMALL_CONSTANT /* both */
 } data_kind;
 
+enum { LEAST_OF_SEED = 256 };
+
 /* Fills n elements of an f32, f16, bf16 or f64 tensor that is meant for the format. */
 void fill_data(data_kind kind, const format_facts *format, qdnnDataType_t type, uint32_t seed, void *x,
                int64_t n);
@@ -67,6 +70,8 @@ void fill_one_hot(qdnnDataType_t type, uint64_t group_size, uint64_t channels, u
  * zero point. `first` is the place in the lists that the first group takes. */
 void fill_callers_scales(qdnnScaleType_t type, int64_t first, void *scale, int64_t n);
 void fill_callers_zeros(qdnnDataType_t type, int64_t first, void *zero, int64_t n);
+/* Scales of 1, 2, 1/2 and -1, by which the ends of the codes' range are numbers of few bits. */
+void fill_simple_scales(qdnnScaleType_t type, uint32_t seed, void *scale, int64_t n);
 /* The least peak of DATA_UNEVEN; other numbers are below it. */
 float least_peak(const format_facts *format);
 

@@ -280,6 +280,7 @@ static const struct {
     {"the difference is absorbed", difference_is_absorbed, false},
     {"the difference is exact", difference_is_exact, false},
     {"the number is integral", conversion_is_exact, false},
+    {"the number is positive", conversion_is_of_positive, false},
     {"the type has the number", narrowing_is_exact, false},
     {"zero is added", adds_zero, false},
     {"the lanes get the same", lanes_get_the_same, false},

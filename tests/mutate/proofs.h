@@ -18,6 +18,7 @@ bool difference_is_exact(const char *ptx, const mutant *m, const instruction *i)
 bool narrowing_is_exact(const char *ptx, const mutant *m, const instruction *i);
 bool adds_zero(const char *ptx, const mutant *m, const instruction *i);
 bool conversion_is_exact(const char *ptx, const mutant *m, const instruction *i);
+bool conversion_is_of_positive(const char *ptx, const mutant *m, const instruction *i);
 bool difference_vanishes(const char *ptx, const mutant *m, const instruction *i);
 bool other_is_never_nan(const char *ptx, const mutant *m, const instruction *i);
 bool nan_never_comes(const char *ptx, const mutant *m, const instruction *i);

@@ -121,6 +121,27 @@ bool is_f32_constant(const char *operand, float *value)
     return *value == *value;
 }
 
+/* `min` or `max` of anything and a number from 0 to below 2^31. */
+static bool is_extreme_of_positive(const instruction *i, const char *opcode)
+{
+    float bound;
+    return text_is_opcode(i, opcode) && i->n == 3 && is_f32_constant(i->operand[2], &bound) && bound >= 0 &&
+           bound < 0x1p31f;
+}
+
+/* A number from 0 to below 2^31 becomes the same integer with and without a sign. Clamped from both sides to such numbers, anything is one of
+ * them: the extreme of NaN and a number is that number. */
+bool conversion_is_of_positive(const char *ptx, const mutant *m, const instruction *i)
+{
+    instruction outer, inner;
+    if (m->kind != MUTANT_TYPE || strcmp(m->with, "u32") != 0 || i->n != 2 ||
+        !(text_is_opcode(i, "cvt.rni.s32.f32") || text_is_opcode(i, "cvt.rzi.s32.f32")) ||
+        !text_definition(ptx, i->operand[1], &outer) || !text_definition(ptx, outer.operand[1], &inner))
+        return false;
+    return (is_extreme_of_positive(&outer, "min.f32") && is_extreme_of_positive(&inner, "max.f32")) ||
+           (is_extreme_of_positive(&outer, "max.f32") && is_extreme_of_positive(&inner, "min.f32"));
+}
+
 /* ---- NaN ---- */
 
 /* The extreme of a number and anything else is a number; so are the bits of a small integer. A constant that is neither 0 nor

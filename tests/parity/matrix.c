@@ -333,24 +333,33 @@ static void set_large(quant_case *c)
 }
 
 /* Scales that are the elements' magnitudes, in several runs. */
+enum { NESTED_HOT = 34 };
+static const data_kind nested_kinds[] = {DATA_NESTED,   DATA_NESTED,   DATA_NESTED,   DATA_NESTED,
+                                         DATA_SPECIAL,  DATA_CONSTANT, DATA_NESTED,   DATA_CONSTANT,
+                                         DATA_CONSTANT, DATA_CONSTANT, DATA_HUGE,     DATA_NESTED,
+                                         DATA_ENDS,     DATA_NESTED,   DATA_SUBNORMAL};
+enum { NESTED = NESTED_HOT + LENGTH(nested_kinds) };
+
 static void set_nested(quant_case *c, int i)
 {
+    static const int64_t lengths[] = {250, 1500, 256, 1023, 512, 33, 1025};
     c->row = kernel_find("scale_nf4");
     c->spec = kernel_spec_default();
     c->spec.nested = 1;
     c->granularity = QDNN_GRANULARITY_GROUP;
     c->extent = 1;
-    set_shape(c, 1, i % 2 ? 1500 : 250);
-    c->kind = i == 3 ? DATA_SPECIAL : DATA_NESTED;
-    c->seed = (uint32_t)i + 1;
+    set_shape(c, 1, i < NESTED_HOT || i % 2 ? lengths[i % LENGTH(lengths)] : 1500);
+    c->kind = i < NESTED_HOT ? DATA_ONE_HOT : nested_kinds[i - NESTED_HOT];
+    c->seed = (uint32_t)(i < NESTED_HOT ? i : i - NESTED_HOT);
 }
 
 /* A whole tensor has one scale: so many calls have a caller's, each with another. */
 static bool set_callers(quant_case *c, int i)
 {
     static const int64_t shapes[][2] = {{5, 40}, {32, 128}, {33, 36}, {1, 352}, {9, 65}};
-    static const data_kind kinds[] = {DATA_ENDS,   DATA_CLAMP, DATA_UNEVEN,       DATA_SPECIAL,
-                                      DATA_UNEVEN, DATA_TIES,  DATA_INFINITE_TIES};
+    static const data_kind kinds[] = {DATA_ENDS,   DATA_UNEVEN,        DATA_CLAMP,  DATA_UNEVEN,
+                                      DATA_UNEVEN, DATA_SPECIAL,       DATA_UNEVEN, DATA_TIES,
+                                      DATA_UNEVEN, DATA_INFINITE_TIES, DATA_UNEVEN};
     enum { APART = 8 }; /* so that each scale meets other zeros */
     set_shape(c, shapes[i % LENGTH(shapes)][0], shapes[i % LENGTH(shapes)][1]);
     c->kind = kinds[i % LENGTH(kinds)];
@@ -362,7 +371,6 @@ static bool set_callers(quant_case *c, int i)
 
 bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
 {
-    enum { NESTED = 4 };
     *extra = *trial;
     quant_case *c = &extra->c;
     const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.nested;
