@@ -98,6 +98,13 @@ static bool takes_any_n(const tensor_case *how)
     return true;
 }
 
+/* Every remainder that K and N have by the size of a unit: each code of a unit is the first that does not exist. */
+static void every_remainder(ptxvm *vm, int index, bool is_block, bool is_any_n)
+{
+    for (int i = 0; i < (is_block ? 16 : 64); i++)
+        there_and_back(vm, index, is_any_n ? 17 + i * 5 % 16 : 8 + i % 4 * 8, 1 + i, 1 + i % 3, i % 2 == 1);
+}
+
 /* Whole units and not, with as many blocks as usual and with half of them; the first shapes alone by default. */
 TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
 {
@@ -109,10 +116,13 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
     snprintf(name, sizeof name, "matmul_%s", tensor_cases[index].format);
     if (!kernel_find_prepack(kernel_find(name)->format))
         SKIP("%s is not prepacked", tensor_cases[index].format);
-    const bool is_any_n = block_layout_of(kernel_find(name)->format) || takes_any_n(&tensor_cases[index]);
+    const bool is_block = block_layout_of(kernel_find(name)->format) != NULL,
+               is_any_n = is_block || takes_any_n(&tensor_cases[index]);
     ptxvm *vm = tensor_vm(0);
     for (int i = 0; i < (sample_is_full() ? LENGTH(shapes) : 2) && vm; i++)
         there_and_back(vm, index, shapes[i][0] - (is_any_n ? (i + 3) % 8 : 0), shapes[i][1], shapes[i][2],
                        i % 2 == 1);
+    if (sample_is_full() && vm)
+        every_remainder(vm, index, is_block, is_any_n);
     ptxvm_destroy(vm);
 }

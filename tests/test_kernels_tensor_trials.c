@@ -65,6 +65,13 @@ static const struct {
     {-2, 33, 1100, 1, DATA_NORMAL, 1, 0, 0, DATA_FEW_F16},
     {-97, 264, 96, 0, DATA_NORMAL, 0, 0, 0, DATA_SPECIAL},
     {-1, 72, 608, 0, DATA_NORMAL, 0, 4, 0, DATA_SPECIAL},
+    {-96, 16, 10752, 0, DATA_NORMAL, 0, 0, 0, DATA_NORMAL},
+    {-97, 1064, 16, 0, DATA_NORMAL, 4, 4, 0, DATA_NORMAL},
+    {-99, 1063, 16, 0, DATA_NORMAL, 0, 0, 0, DATA_NORMAL},
+    {-98, 11, 16, 0, DATA_NORMAL, 0, 4, 0, DATA_NORMAL},
+    {-97, 5, 16, 0, DATA_NORMAL, 0, 0, 0, DATA_NORMAL},
+    {-97, 6, 48, 0, DATA_NORMAL, 0, 0, 0, DATA_NORMAL},
+    {-96, 14, 16, 0, DATA_NORMAL, 0, 4, 0, DATA_NORMAL},
 };
 enum { EXACT_ROWS = 100 };
 

@@ -59,14 +59,16 @@ static void join_vectors(ptx_builder *b, const joined *j, row_sums *rows, ptx_va
     ptx_end_for(b);
 }
 
-/* The same one by one; columns that do not exist are skipped. */
+/* The same one by one; columns that do not exist are skipped. A thread's first column always exists. */
 static void join_few(ptx_builder *b, const joined *j, row_sums *s, ptx_val output)
 {
     ptx_for(b, ptx_u32(b, 0), j->strips, 1);
     for (unsigned c = 0; c < JOIN_COLUMNS; c++) {
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, output, c), j->args->outputs));
+        if (c)
+            ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, output, c), j->args->outputs));
         ptx_assign(b, s->sum[c], ptx_add(b, s->sum[c], ptx_ld_global(b, PTX_F32, s->at, (int)(4 * c))));
-        ptx_end_if(b);
+        if (c)
+            ptx_end_if(b);
     }
     ptx_assign(b, s->at, ptx_add(b, s->at, j->stride));
     ptx_end_for(b);
@@ -113,9 +115,11 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
             values[c] = epilogue_value(b, e, j->m[r], column, pair, j->expert);
             continue;
         }
-        ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
+        if (c)
+            ptx_if(b, ptx_setp(b, PTX_LT, column, j->args->n));
         epilogue_store(b, e, j->m[r], column, pair, j->expert);
-        ptx_end_if(b);
+        if (c)
+            ptx_end_if(b);
     }
     if (whole)
         emit_store_vector(b, e->spec->output, y_address(b, e), 0, values, JOIN_COLUMNS);
@@ -146,11 +150,10 @@ static void find_expert(ptx_builder *b, joined *j)
     j->strips = ptx_selp(b, j->strips, ptx_u32(b, 0), j->known);
 }
 
-/* Whether sums and y can be read and written JOIN_COLUMNS at a time. */
+/* Whether sums and y can be read and written JOIN_COLUMNS at a time. A row has n outputs or, if gated, twice as many. */
 static ptx_val can_use_vectors(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
 {
-    ptx_val sizes = ptx_or(b, ptx_or(b, args->outputs, args->n), args->y_stride);
-    ptx_val rest = ptx_and(b, sizes, ptx_u64(b, JOIN_COLUMNS - 1));
+    ptx_val rest = ptx_and(b, ptx_or(b, args->n, args->y_stride), ptx_u64(b, JOIN_COLUMNS - 1));
     return ptx_setp_and(
         b, PTX_EQ, rest, ptx_u64(b, 0),
         emit_aligned(b, args->all.operand[QDNN_OPERAND_Y], JOIN_COLUMNS * element_bytes(spec->output)));

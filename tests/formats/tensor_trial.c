@@ -220,7 +220,15 @@ static void fill_any_scales(uint8_t *scales, uint64_t count, uint32_t seed)
     }
 }
 
-/* Plain weights have numbers that the type of x has not. Scales in E8M0 stay as they are: most of the results would be infinite. */
+/* Any scale in E8M0 would make most of the results infinite, so a few become NaN and the others stay. */
+static void fill_nan_scales(uint8_t *scales, uint64_t count, uint32_t seed)
+{
+    enum { NAN_BITS = 0xFF, NANS_APART = 37 };
+    for (uint64_t i = seed % NANS_APART; i < count; i += NANS_APART)
+        scales[i] = NAN_BITS;
+}
+
+/* Plain weights have numbers that the type of x has not. */
 static void change_weights(const tensor_trial *t, uint32_t seed)
 {
     if (t->weights == DATA_FEW_F16 && format_is_plain(t->row->format))
@@ -228,6 +236,8 @@ static void change_weights(const tensor_trial *t, uint32_t seed)
                   t->n * t->k);
     if (t->weights == DATA_SPECIAL && t->spec.scale == QDNN_SCALE_E4M3 && !t->spec.nested)
         fill_any_scales(t->host[QDNN_OPERAND_SCALE], t->bytes[QDNN_OPERAND_SCALE], seed);
+    if (t->weights == DATA_SPECIAL && t->spec.scale == QDNN_SCALE_E8M0)
+        fill_nan_scales(t->host[QDNN_OPERAND_SCALE], (uint64_t)t->bytes[QDNN_OPERAND_SCALE], seed);
 }
 
 static void fill_weights(tensor_trial *t, uint32_t seed)

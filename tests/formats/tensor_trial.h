@@ -65,7 +65,7 @@ typedef struct tensor_trial {
     unsigned only;     /* not 0: of these operands alone (TENSOR_ONLY) */
     data_kind kind;    /* of x */
     int any_codes;     /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
-    data_kind weights; /* special: every scale in E4M3 */
+    data_kind weights; /* special: every scale in E4M3, NaN among those in E8M0 */
     bool few_blocks;   /* one for all tiles of rows, where the kernel loops over them */
     bool all_strips;   /* the sums of strips are added by each of the kernels that can */
     uint8_t *host[QDNN_OPERAND_COUNT];
