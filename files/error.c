@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/escape.h"
+
 enum { ERROR_TEXT = 1024 };
 static _Thread_local char last_error[ERROR_TEXT];
 
@@ -19,21 +21,14 @@ void files_clear_error(void)
     last_error[0] = 0;
 }
 
-/* Names come from files: bytes that a terminal would interpret are shown as '?'. */
-static void make_printable(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7F)
-            *text = '?';
-}
-
 qdnnStatus_t files_error(qdnnStatus_t status, const char *format, ...)
 {
+    char raw[ERROR_TEXT];
     va_list args;
     va_start(args, format);
-    vsnprintf(last_error, sizeof last_error, format, args);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    make_printable(last_error);
+    escape_string(last_error, sizeof last_error, raw); /* it quotes names from files */
     return status;
 }
 

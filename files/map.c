@@ -17,11 +17,11 @@ static qdnnStatus_t cannot_read(const char *path, const char *why)
     return files_error(QDNN_STATUS_BAD_PARAM, "%s: cannot be read: %s", path, why);
 }
 
-/* Opens a regular file and gets its size. */
+/* Opens a regular file and gets its size. Without O_NONBLOCK, opening a FIFO would wait for a writer. */
 static qdnnStatus_t open_file(const char *path, int *file, uint64_t *bytes)
 {
     struct stat info;
-    *file = open(path, O_RDONLY | O_CLOEXEC);
+    *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*file < 0)
         return cannot_read(path, strerror(errno));
     const char *why = fstat(*file, &info) != 0 ? strerror(errno)

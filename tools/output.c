@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+
 /* ---- text ---- */
 
 static bool reserve(tool_text *text, size_t more)
@@ -37,37 +39,46 @@ void tool_append(tool_text *text, const void *bytes, size_t count)
     text->data[text->size] = 0;
 }
 
-void tool_printf(tool_text *text, const char *format, ...)
+static void append_formatted(tool_text *text, const char *format, va_list args)
 {
-    va_list args, again;
-    va_start(args, format);
+    va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     if (n < 0)
         text->failed = true;
     else if (reserve(text, (size_t)n + 1)) {
-        vsnprintf(text->data + text->size, (size_t)n + 1, format, again);
+        vsnprintf(text->data + text->size, (size_t)n + 1, format, args);
         text->size += (size_t)n;
     }
-    va_end(again);
+}
+
+void tool_printf(tool_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    append_formatted(text, format, args);
     va_end(args);
 }
 
 void tool_quote(tool_text *text, const char *string)
 {
     tool_append(text, "\"", 1);
-    for (; *string; string++) {
-        unsigned char c = (unsigned char)*string;
-        if (c == '"' || c == '\\')
-            tool_printf(text, "\\%c", c);
-        else if (c == '\n' || c == '\t')
-            tool_append(text, c == '\n' ? "\\n" : "\\t", 2);
-        else if (c < ' ')
-            tool_printf(text, "\\u%04x", c);
-        else
-            tool_append(text, string, 1);
+    for (size_t left = strlen(string), used; left > 0; string += used, left -= used) {
+        char escaped[ESCAPE_JSON_MAX];
+        size_t n = escape_json(escaped, string, left, &used);
+        tool_append(text, escaped, n);
     }
     tool_append(text, "\"", 1);
+}
+
+void tool_escape(tool_text *text, const char *string, size_t length)
+{
+    if (length > SIZE_MAX / 16 || !reserve(text, 4 * length + 1)) {
+        text->failed = true;
+        return;
+    }
+    text->size += escape_text(text->data + text->size, 4 * length + 1, string, length);
 }
 
 void tool_text_free(tool_text *text)
@@ -97,12 +108,54 @@ const char *tool_style_text(FILE *stream, tool_style style)
     return plain || !isatty(fileno(stream)) ? "" : sequences[style];
 }
 
+/* Formats, escapes and prints; without memory, it prints nothing but that. */
+static void print_escaped(FILE *stream, const char *format, va_list args)
+{
+    tool_text raw = {0}, shown = {0};
+    append_formatted(&raw, format, args);
+    if (raw.data)
+        tool_escape(&shown, raw.data, raw.size);
+    if (raw.failed || shown.failed)
+        fputs("(out of memory)", stream);
+    else if (shown.size)
+        fwrite(shown.data, 1, shown.size, stream);
+    tool_text_free(&raw);
+    tool_text_free(&shown);
+}
+
+void tool_print(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_escaped(stdout, format, args);
+    va_end(args);
+}
+
+void tool_line(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_escaped(stdout, format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+void tool_escape_lines(tool_text *text, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        tool_escape(text, lines, length);
+        tool_append(text, "\n", 1);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 static void message(const char *format, va_list args)
 {
     fflush(stdout); /* earlier output comes first, even if both go to one file */
     fprintf(stderr, "%s%s:%s ", tool_style_text(stderr, TOOL_BAD), tool_program,
             tool_style_text(stderr, TOOL_USUAL));
-    vfprintf(stderr, format, args);
+    print_escaped(stderr, format, args);
 }
 
 int tool_fail(const char *format, ...)

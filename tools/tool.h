@@ -26,8 +26,11 @@ typedef struct tool_text {
 
 void tool_printf(tool_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tool_append(tool_text *text, const void *bytes, size_t count);
-/* Appends a string with quotes, backslashes and control characters escaped, as in both JSON and C. */
+/* Appends a string in quotes, escaped as in both JSON and C; bytes that are not UTF-8 become U+FFFD. */
 void tool_quote(tool_text *text, const char *string);
+/* Appends text from a file or a driver as base/escape.h shows it; the second, several lines of it. */
+void tool_escape(tool_text *text, const char *string, size_t length);
+void tool_escape_lines(tool_text *text, const char *lines);
 void tool_text_free(tool_text *text);
 
 /* The style of a piece of a message on a terminal. */
@@ -36,7 +39,12 @@ typedef enum tool_style { TOOL_USUAL, TOOL_STRONG, TOOL_BAD, TOOL_GOOD } tool_st
  * TERM is dumb. */
 const char *tool_style_text(FILE *stream, tool_style style);
 
-/* Print one line on stderr and return the exit code. */
+/* Print on stdout, everything escaped (base/escape.h), since names and texts of files are among the arguments: a part
+ * of a line, or a whole line or its end. */
+void tool_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tool_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Print one line on stderr, escaped in the same way, and return the exit code. */
 int tool_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tool_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/escape.h"
 #include "driver/base/error.h"
 
 enum {
@@ -32,6 +33,13 @@ static _Thread_local bool in_callback;
 
 /* ---- Which severities are logged ---- */
 
+/* A wrong variable of the log itself cannot be logged. */
+static void complain(const char *variable, const char *value, const char *what)
+{
+    char shown[256];
+    fprintf(stderr, "qdnn: %s is '%s'%s\n", variable, escape_string(shown, sizeof shown, value), what);
+}
+
 /* Level 2 logs severities 1 and 2. */
 static unsigned read_level(void)
 {
@@ -40,7 +48,7 @@ static unsigned read_level(void)
         return 0;
     if (text[0] >= '0' && text[0] <= '3' && !text[1])
         return (2u << (text[0] - '0')) - 2;
-    fprintf(stderr, "qdnn: QDNN_LOGLEVEL is '%s'; it must be 0, 1, 2 or 3\n", text);
+    complain("QDNN_LOGLEVEL", text, "; it must be 0, 1, 2 or 3");
     return 0;
 }
 
@@ -53,7 +61,7 @@ static FILE *open_destination(void)
         return stdout;
     FILE *file = fopen(text, "a");
     if (!file)
-        fprintf(stderr, "qdnn: QDNN_LOGDEST is '%s', which cannot be written\n", text);
+        complain("QDNN_LOGDEST", text, ", which cannot be written");
     return file;
 }
 
@@ -136,21 +144,6 @@ static void write_line(FILE *to, qdnnSeverity_t severity, const qdnnDebug_t *deb
     fflush(to);
 }
 
-/* Keeps a message on one line, whatever the file names and driver messages in it contain: a control character
- * becomes \xHH. The message is truncated if that does not fit. */
-static void escape(char *to, size_t size, const char *from)
-{
-    size_t used = 0;
-    for (; *from && used + 5 <= size; from++) {
-        unsigned char c = (unsigned char)*from;
-        if (c < 0x20 || c == 0x7f)
-            used += (size_t)snprintf(to + used, 5, "\\x%02x", c);
-        else
-            to[used++] = *from;
-    }
-    to[used] = 0;
-}
-
 void log_write(qdnnSeverity_t severity, const char *format, ...)
 {
     if (!log_on(severity))
@@ -160,7 +153,8 @@ void log_write(qdnnSeverity_t severity, const char *format, ...)
     va_start(args, format);
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    escape(message, sizeof message, raw);
+    /* one line, whatever the file names and driver messages in it contain */
+    escape_string(message, sizeof message, raw);
     const char *function = log_call;
     qdnnDebug_t debug = debug_now(function);
     pthread_mutex_lock(&lock);

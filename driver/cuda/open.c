@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "driver/cuda/cuda_error.h"
 #include "driver/cuda/drivers.h"
 #include "driver/base/error.h"
@@ -110,7 +111,9 @@ static qdnnStatus_t describe_device(const driver *from, int requested, cuda_devi
     qdnnStatus_t status = pick_device(api, requested, &d, problem);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
-    TRY(cuDeviceGetName, d.name, (int)sizeof d.name, d.device);
+    char name[sizeof d.name] = "";
+    TRY(cuDeviceGetName, name, (int)sizeof name, d.device);
+    escape_string(d.name, sizeof d.name, name); /* it is only ever shown */
     TRY(cuDeviceGetAttribute, &d.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d.device);
     TRY(cuDeviceGetAttribute, &d.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d.device);
     *out = d;
@@ -186,11 +189,12 @@ static void report_choice(const cuda_device *d, const driver_problem *gpu)
     log_write(severity, "the device is %s, compute capability %d.%d, CUDA %d.%d%s%s", d->name, d->major,
               d->minor, d->driver_version / 1000, d->driver_version % 1000 / 10,
               fell_back ? ", because there is no GPU: " : "", gpu->text);
+    char why[sizeof gpu->text];
     if (fell_back && !log_on(severity))
         fprintf(stderr,
                 "qdnn: there is no GPU (%s); kernels run on ptxvm, an interpreter on the CPU (QDNN_DEVICE=vm "
                 "selects it without this message)\n",
-                gpu->text);
+                escape_string(why, sizeof why, gpu->text));
 }
 
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)

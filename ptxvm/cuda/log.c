@@ -4,8 +4,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "ptxvm/module.h"
 #include "trace.h"
 
 static FILE *out;
@@ -49,20 +51,39 @@ void cuda_log_line(const char *text)
 
 static _Thread_local char last[512];
 
+/* Names in a message come from callers and files. A message about PTX has several lines: those after the first are
+ * indented, so that no name can look like a line of the log. */
+static void write_lines(const char *text)
+{
+    for (size_t length = strlen(text), n; length > 0; text += n, length -= n) {
+        n = (size_t)pvm_printable(text, length);
+        if (n || *text == '\t')
+            fwrite(text, 1, n ? n : 1, out);
+        else
+            fprintf(out, *text == '\n' ? "\n    " : "\\x%02x", (unsigned)(unsigned char)*text);
+        n = n ? n : 1;
+    }
+}
+
 CUresult cuda_log(CUresult code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(last, sizeof last, format, args);
+    int length = vsnprintf(last, sizeof last, format, args);
     va_end(args);
-    if (out) {
+    if (out && length >= 0) {
+        char *text = malloc((size_t)length + 1);
         va_start(args, format);
+        if (text)
+            vsnprintf(text, (size_t)length + 1, format, args);
+        va_end(args);
         fprintf(out, "ptxvm: ");
-        vfprintf(out, format, args);
+        write_lines(text ? text : last);
         fprintf(out, " (code %d)\n", (int)code);
         fflush(out);
-        va_end(args);
+        free(text);
     }
+    pvm_make_printable(last);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "ptxvm/module.h"
 
 bool cuda_tracing;
 
@@ -80,10 +81,10 @@ void trace_text(trace_line *line, const char *text)
         add(line, "null");
         return;
     }
-    add(line, "\"");
-    for (int i = 0; i < SHOWN && text[i]; i++) /* control characters must not reach the terminal */
-        add(line, "%c", (unsigned char)text[i] < 32 || text[i] == 127 ? '?' : text[i]);
-    add(line, strnlen(text, SHOWN + 1) > SHOWN ? "...\"" : "\"");
+    char shown[4 * SHOWN + 1];
+    size_t length = strnlen(text, SHOWN + 1);
+    pvm_escape(shown, sizeof shown, text, length < SHOWN ? length : SHOWN);
+    add(line, length > SHOWN ? "\"%s...\"" : "\"%s\"", shown);
 }
 
 static void add_pointer(trace_line *line, uintptr_t pointer)

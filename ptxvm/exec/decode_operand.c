@@ -26,6 +26,7 @@ bool vm_decode_fail(vm_decoder *decoder, ptxvm_status status, const char *format
     va_start(args, format);
     vsnprintf(vm->error, sizeof vm->error, format, args);
     va_end(args);
+    pvm_make_printable(vm->error);
     decoder->kernel->status = status;
     decoder->failed = true;
     return false;

@@ -22,6 +22,7 @@ ptxvm_status vm_error(ptxvm *vm, ptxvm_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(vm->error, sizeof vm->error, format, args);
     va_end(args);
+    pvm_make_printable(vm->error); /* names come from PTX and from callers */
     return status;
 }
 

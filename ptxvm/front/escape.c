@@ -31,7 +31,7 @@ static uint32_t decode(const unsigned char *text, size_t length, int *bytes)
 static bool is_direction(uint32_t code)
 {
     return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0x200E ||
-           code == 0x200F;
+           code == 0x200F || code == 0x061C;
 }
 
 int pvm_printable(const char *text, size_t length)

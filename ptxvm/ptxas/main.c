@@ -39,7 +39,9 @@ static int print_versions(void)
 static int report(const ptxas_options *o, const char *message)
 {
     int line = 0, column = 0, used = 0;
-    const char *file = o->input_is_text ? "<string>" : o->input;
+    const char *name = o->input_is_text ? "<string>" : o->input;
+    char file[4096];
+    pvm_escape(file, sizeof file, name, strlen(name));
     if (sscanf(message, "%d:%d: %n", &line, &column, &used) == 2 && used)
         fprintf(stderr, "ptxas %s, line %d; error   : %s\n", file, line, message + used);
     else

@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ptxvm/module.h"
+
 int ptxas_fatal(const char *format, ...)
 {
+    char raw[4096], text[4096];
     va_list args;
     va_start(args, format);
-    fputs("ptxas fatal   : ", stderr);
-    vfprintf(stderr, format, args);
-    fputs("\n", stderr);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    pvm_escape(text, sizeof text, raw, strlen(raw));
+    fprintf(stderr, "ptxas fatal   : %s\n", text);
     return PTXAS_FAILED;
 }
 
@@ -139,8 +142,10 @@ static int parse_one(ptxas_options *o, int left, char **argv, int *used)
     const char *value;
     const option *option = find_option(argv[0], &value);
     if (!option) { /* ptxas has options that its help does not list */
+        char text[1024];
+        pvm_escape(text, sizeof text, argv[0], strlen(argv[0]));
         fprintf(stderr, "ptxas warning : ptxvm-ptxas ignores the option '%s', which it does not know\n",
-                argv[0]);
+                text);
         return PTXAS_OK;
     }
     if (option->takes_value && !value) {

@@ -183,7 +183,7 @@ TEST_CASE(CudaLog, TracesEveryCall)
     snprintf(expected, sizeof expected, "ptxvm: cuMemsetD8_v2_ptds(0x%llx, 3, 64) = 0 CUDA_SUCCESS\n", p);
     CHECK_HAS(log, expected);
     CHECK_HAS(log, "ptxvm: cuCtxSynchronize() = 0 CUDA_SUCCESS\n");
-    CHECK_HAS(log, ", \"no such?file\") = 301 CUDA_ERROR_FILE_NOT_FOUND\n");
+    CHECK_HAS(log, ", \"no such\\x0afile\") = 301 CUDA_ERROR_FILE_NOT_FOUND\n");
     CHECK_HAS(log, "ptxvm: cuMemFree_v2(16) = 1 CUDA_ERROR_INVALID_VALUE\n");
     free(log);
 }

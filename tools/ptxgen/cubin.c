@@ -20,6 +20,16 @@ static bool by_ptxas(const char *ptxas, const tool_item *item, toolkit_result *r
     return ok;
 }
 
+static void report_log(const tool_item *item, const char *log)
+{
+    tool_text lines = {0};
+    tool_fail("%s did not assemble for %s:", item->row->name, item->sm->name);
+    tool_escape_lines(&lines, log);
+    if (lines.size)
+        fwrite(lines.data, 1, lines.size, stderr);
+    tool_text_free(&lines);
+}
+
 int tool_render_cubin(const tool_item *item, tool_file *files)
 {
     char ptxas[4096];
@@ -35,8 +45,7 @@ int tool_render_cubin(const tool_item *item, tool_file *files)
     if (ok)
         tool_append(&files[0].text, result.data, result.bytes);
     else if (!tool_interrupted())
-        tool_fail("%s did not assemble for %s:\n%s", item->row->name, item->sm->name,
-                  result.log ? result.log : "");
+        report_log(item, result.log ? result.log : "");
     toolkit_free(&result);
     return ok ? TOOL_OK : TOOL_FAILED;
 }

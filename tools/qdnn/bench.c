@@ -191,7 +191,7 @@ static void print_result(const result *r)
     char shape[48];
     sizes_of(r, &weights, &flops);
     snprintf(shape, sizeof shape, "[%lld, %lld]", (long long)w->dims[0], (long long)w->dims[1]);
-    printf("  %-28s %-18s %6d %6lld", w->format, shape, r->kind->count, (long long)r->m);
+    tool_print("  %-28s %-18s %6d %6lld", w->format, shape, r->kind->count, (long long)r->m);
     if (r->counted)
         printf(" %16llu %12.3f %14llu %12.2f\n", r->counts.instructions,
                (double)r->counts.instructions * 32 / (weights * (double)r->m), r->counts.sectors,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Totals for the weights of one format. */
 typedef struct total {
     const char *format;
@@ -46,26 +48,35 @@ static total *find_total(total *totals, int *n, const char *format)
 
 /* ---- text ---- */
 
+/* The first line of a metadata value, at most 100 bytes of it. */
+static void print_metadata(const qdnnFileMetadata_t *m)
+{
+    size_t line = strcspn(m->text, "\n"), shown = 0, n;
+    while (shown < line && shown < 100 && (n = utf8_length(m->text + shown, line - shown)) > 0)
+        shown += n;
+    if (shown < line && shown < 100) /* not UTF-8: escaped, so it may be cut anywhere */
+        shown = line < 100 ? line : 100;
+    tool_line("  %s: %.*s%s", m->key, (int)shown, m->text, m->text[shown] ? " ..." : "");
+}
+
 static void print_head(qdnnFile_t file, const char *path, const qdnnFileInfo_t *info)
 {
     char size[24];
     qdnnFileMetadata_t m;
-    printf("%s: ", path);
+    tool_print("%s: ", path);
     if (info->kind == QDNN_FILE_GGUF)
-        printf("GGUF version %d", info->version);
+        tool_print("GGUF version %d", info->version);
     else
-        printf("safetensors");
+        tool_print("safetensors");
     if (*info->quantMethod)
-        printf(", quantized by %s", info->quantMethod);
-    printf(", %s", size_text(info->bytes, size));
+        tool_print(", quantized by %s", info->quantMethod);
+    tool_print(", %s", size_text(info->bytes, size));
     if (info->shards > 1)
-        printf(" in %d files", info->shards);
-    printf(", %d tensors\n", info->tensors);
+        tool_print(" in %d files", info->shards);
+    tool_line(", %d tensors", info->tensors);
     for (int i = 0; i < info->metadata; i++)
         if (!qdnnGetFileMetadata(file, i, &m))
-            printf("  %s: %.*s%s\n", m.key,
-                   (int)strcspn(m.text, "\n") > 100 ? 100 : (int)strcspn(m.text, "\n"), m.text,
-                   strlen(m.text) > 100 || strchr(m.text, '\n') ? " ..." : "");
+            print_metadata(&m);
 }
 
 static void print_weight(const qdnnFileWeight_t *w)
@@ -73,9 +84,9 @@ static void print_weight(const qdnnFileWeight_t *w)
     char size[24], shape[96] = "?";
     if (w->rank)
         shape_text(w->rank, w->dims, shape);
-    printf("  %-56s %-28s %-20s %10s\n", w->name, w->format, shape, size_text(w->bytes, size));
+    tool_line("  %-56s %-28s %-20s %10s", w->name, w->format, shape, size_text(w->bytes, size));
     if (w->problem)
-        printf("    no descriptor: %s\n", w->problem);
+        tool_line("    no descriptor: %s", w->problem);
 }
 
 static void print_tensor(qdnnFile_t file, const qdnnFileTensor_t *t, int shards)
@@ -83,9 +94,9 @@ static void print_tensor(qdnnFile_t file, const qdnnFileTensor_t *t, int shards)
     char size[24], shape[96];
     const char *path = "";
     qdnnGetFileShard(file, t->shard, &path);
-    printf("  %-56s %-10s %-20s %10s  at %llu%s%s\n", t->name, t->typeName,
-           shape_text(t->rank, t->dims, shape), size_text(t->bytes, size), (unsigned long long)t->offset,
-           shards > 1 ? " of " : "", shards > 1 ? path : "");
+    tool_line("  %-56s %-10s %-20s %10s  at %llu%s%s", t->name, t->typeName,
+              shape_text(t->rank, t->dims, shape), size_text(t->bytes, size), (unsigned long long)t->offset,
+              shards > 1 ? " of " : "", shards > 1 ? path : "");
 }
 
 static void print_totals(const total *totals, int n)
@@ -95,8 +106,8 @@ static void print_totals(const total *totals, int n)
     printf("\n  %-34s %8s %14s %12s %10s\n", "format", "weights", "elements", "bytes", "bits each");
     for (int i = 0; i <= n; i++) {
         const total *t = i < n ? &totals[i] : &all;
-        printf("  %-34s %8d %14llu %12s %10.3f\n", t->format, t->count, (unsigned long long)t->elements,
-               size_text(t->bytes, size), t->elements ? 8 * (double)t->bytes / (double)t->elements : 0);
+        tool_line("  %-34s %8d %14llu %12s %10.3f", t->format, t->count, (unsigned long long)t->elements,
+                  size_text(t->bytes, size), t->elements ? 8 * (double)t->bytes / (double)t->elements : 0);
         all.count += t->count;
         all.elements += t->elements;
         all.bytes += t->bytes;

@@ -4,7 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIDTH = 24 };
+#include "base/escape.h"
+
+enum { WIDTH = 24, NAME_SHOWN = 60 };
 
 double seconds_now(void)
 {
@@ -33,7 +35,7 @@ progress progress_begin(uint64_t total)
 
 void progress_step(progress *p, uint64_t bytes, const char *what)
 {
-    char rate_text[24];
+    char rate_text[24], shown[NAME_SHOWN + 1];
     double time = seconds_now(), spent = time - p->begin;
     p->done += bytes;
     if (!p->shown || (time - p->last < 0.1 && p->done < p->total))
@@ -43,9 +45,9 @@ void progress_step(progress *p, uint64_t bytes, const char *what)
            rate = spent > 0 ? (double)p->done / spent : 0;
     long left = rate > 0 ? (long)((double)(p->total - p->done) / rate) : 0;
     int filled = (int)(share * WIDTH);
-    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%%  %s/s  %ld:%02ld left  %.60s", filled,
-            "########################", WIDTH - filled, "", share * 100, size_text((uint64_t)rate, rate_text),
-            left / 60, left % 60, what);
+    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%%  %s/s  %ld:%02ld left  %s", filled, "########################",
+            WIDTH - filled, "", share * 100, size_text((uint64_t)rate, rate_text), left / 60, left % 60,
+            escape_string(shown, sizeof shown, what));
     fflush(stderr);
 }
 

@@ -236,13 +236,13 @@ static const char *result_name(const job *j, char text[48])
 static void print_job(const job *j, bool lost)
 {
     char before[24], after[24], to[48];
-    printf("  %-48s %-24s %-14s %10s %10s", j->from.name, j->from.format, result_name(j, to),
-           size_text(j->from.bytes, before), size_text(j->bytes, after));
+    tool_print("  %-48s %-24s %-14s %10s %10s", j->from.name, j->from.format, result_name(j, to),
+               size_text(j->from.bytes, before), size_text(j->bytes, after));
     if (lost && j->lost.known && isinf(j->lost.sqnr))
         printf("      exact");
     else if (lost && j->lost.known)
         printf(" %10.3e %8.2f %10.3e", j->lost.rms, j->lost.sqnr, j->lost.largest);
-    printf("%s%s\n", j->reason ? "  " : "", j->reason ? j->reason : "");
+    tool_line("%s%s", j->reason ? "  " : "", j->reason ? j->reason : "");
 }
 
 static void print_jobs(const rewrite *r)
@@ -257,9 +257,9 @@ static void print_jobs(const rewrite *r)
         before += r->jobs[i].from.bytes;
         after += r->jobs[i].bytes;
     }
-    printf("%s: %s in %d weights %s %s (%.1f%%)\n", r->o->out, size_text(before, a), r->info.weights,
-           lost ? "became" : "would become", size_text(after, b),
-           before ? 100 * (double)after / (double)before : 100);
+    tool_line("%s: %s in %d weights %s %s (%.1f%%)", r->o->out, size_text(before, a), r->info.weights,
+              lost ? "became" : "would become", size_text(after, b),
+              before ? 100 * (double)after / (double)before : 100);
 }
 
 static void json_job(tool_text *out, const job *j, bool first)
