@@ -315,12 +315,31 @@ const format_facts *format_facts_of(const format_row *format);
 
 /* ---- Emitting ---- */
 
-/* How a kernel is launched. */
+/* A formula over the numbers of a launch (rules.c), such as min(ceil(m / 8), 65535): its operations in postfix
+ * order. Plans evaluate it; manifests and launchers print it. */
+enum { KERNEL_RULE_MAX = 40 };
+typedef struct kernel_rule {
+    int count; /* 0: no rule */
+    uint8_t operation[KERNEL_RULE_MAX];
+    uint64_t value[KERNEL_RULE_MAX]; /* of a constant; which number */
+} kernel_rule;
+
+/* How a rule is printed: "ceil(n / 128)", or in C, with the functions quotient_up and least. */
+typedef enum { KERNEL_RULE_TEXT, KERNEL_RULE_C } kernel_rule_style;
+enum { KERNEL_RULE_CHARS = 512 };
+void kernel_rule_text(const kernel_rule *rule, kernel_rule_style style, char text[KERNEL_RULE_CHARS]);
+/* The name of the rule's i-th number, each once: "m". Null past the end. */
+const char *kernel_rule_name(const kernel_rule *rule, int i);
+
+/* How a kernel is launched. This is the only description of it: steps are made from it. */
 typedef struct kernel_geometry {
     uint32_t block;
-    uint64_t elements_per_block; /* the grid has ceil(n / elements_per_block) blocks; none for n = 0 */
+    /* tensor elements per block; 0: the grid is not a division of elements */
+    uint64_t elements_per_block;
     /* if not 0: the kernel loops over its work; any grid size gives the same bytes, and this one is best */
     uint64_t blocks;
+    /* blocks along x, y and z, given that there is something to do */
+    kernel_rule grid[3];
     /* bytes of dynamic shared memory for the launch, in addition to the kernel's static shared memory */
     uint32_t shared_dynamic;
 } kernel_geometry;

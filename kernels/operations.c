@@ -40,14 +40,14 @@
      1u << NUMBER_CONV_PADDING | 1u << NUMBER_CONV_DILATION)
 #define INTEGER_DOT                                                                                          \
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
-    .geometry = int_geometry, .emit = emit_int_dot, .steps = int_dot_steps
+    .geometry = int_dot_geometry, .emit = emit_int_dot, .steps = int_dot_steps
 #define INTEGER_PRODUCT                                                                                      \
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
 #define LARGEST_SCORES                                                                                       \
     .keys = KERNEL_KEY(TOP_INDEX), .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE), \
     .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
-    .bound = int_top_bound, .geometry = int_geometry, .steps = int_top_steps
+    .bound = int_top_bound, .geometry = int_top_geometry, .steps = int_top_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -294,7 +294,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .is_empty = int_conv_is_empty,
                             .takes = int_takes,
                             .size = int_conv_size,
-                            .geometry = int_geometry,
+                            .geometry = int_conv_geometry,
                             .emit = emit_int_conv2d,
                             .steps = int_conv_steps},
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
@@ -302,7 +302,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                           .writes = OPERAND(REPACKED),
                           .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS,
                           .size = transpose_size,
-                          .geometry = int_geometry,
+                          .geometry = transpose_geometry,
                           .emit = emit_transpose,
                           .steps = transpose_steps},
 };

@@ -42,6 +42,23 @@ typedef enum {
     NUMBER_HEAD_STRIDE,
     NUMBERS
 } kernel_number;
+
+/* ---- Rules (rules.c) ---- */
+
+kernel_rule rule_constant(uint64_t value);
+kernel_rule rule_number(kernel_number number);
+kernel_rule rule_plus(kernel_rule a, kernel_rule b);
+kernel_rule rule_minus(kernel_rule a, kernel_rule b);
+kernel_rule rule_times(kernel_rule a, kernel_rule b);
+kernel_rule rule_over(kernel_rule a, kernel_rule b); /* rounded down */
+kernel_rule rule_least(kernel_rule a, kernel_rule b);
+kernel_rule rule_ceil(kernel_rule a, uint64_t each); /* a / each, rounded up */
+/* ceil(number / each): the usual one. */
+kernel_rule rule_parts(kernel_number number, uint64_t each);
+/* At most as many blocks as a grid may have along y and z; the kernel loops over the others. */
+kernel_rule rule_capped(kernel_rule a);
+uint64_t rule_value(const kernel_rule *rule, const uint64_t numbers[NUMBERS]);
+
 typedef struct param_decl {
     const char *name;
     uint8_t kind;  /* kernel_param_kind */
@@ -89,6 +106,9 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);
 /* What a workspace parameter is used for: a kernel can have partial sums in addition to another part of its
  * own. */
 enum { WORKSPACE_OWN, WORKSPACE_PARTIALS };
+
+/* The name of a number as a kernel parameter: "m". */
+const char *kernel_number_name(kernel_number number);
 
 /* Lists the parameters of a kernel in order, and returns their number. */
 int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX]);

@@ -173,14 +173,16 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
     kernel_spec normal = kernel_spec_normal(row, spec);
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
+    const kernel_geometry geometry = kernel_geometry_of(row, &normal);
     ptx_builder *b = ptx_open(sm, options);
     if (b) { /* otherwise out of memory, which ptx_close reports */
         ptx_kernel(b, entry);
+        ptx_reqntid(b, geometry.block, 1, 1);
         row->operation->emit(b, row, &normal);
         ptx_describe(b, &out->info);
     }
     if (!ptx_close(b, &out->ptx, error))
         return false;
-    out->geometry = kernel_geometry_of(row, &normal);
+    out->geometry = geometry;
     return true;
 }

@@ -167,6 +167,11 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_HEAD_STRIDE] = {"head_stride", KERNEL_NUMBER, NUMBER_HEAD_STRIDE, 8},
 };
 
+const char *kernel_number_name(kernel_number number)
+{
+    return number_params[number].name;
+}
+
 /* Scales do not depend on the layout of the codes. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
 {
@@ -297,7 +302,7 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                        const kernel_problem *problem)
 {
     kernel_step *step = &steps->at[steps->count++];
-    *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec), .grid = {0, 1, 1}};
+    *step = (kernel_step){.row = row, .spec = kernel_spec_normal(row, spec)};
     uint64_t numbers[NUMBERS] = {[NUMBER_N] = problem->rows * problem->columns,
                                  [NUMBER_ROWS] = problem->rows,
                                  [NUMBER_COLUMNS] = problem->columns,
@@ -332,9 +337,8 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
     step->block = g.block;
     step->shared = g.shared_dynamic;
-    step->grid[0] = g.blocks ? g.blocks : ceil_div(numbers[NUMBER_N], g.elements_per_block);
-    if (g.blocks > INT32_MAX)
-        step->grid[0] = INT32_MAX; /* such kernels loop over their work */
+    for (int i = 0; i < 3; i++)
+        step->grid[i] = rule_value(&g.grid[i], numbers);
     param_decl list[KERNEL_PARAMS_MAX];
     step->n_params = kernel_params(row, &step->spec, list);
     for (int i = 0; i < step->n_params; i++)
@@ -399,9 +403,26 @@ void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kerne
         row->operation->steps(row, &normal, problem, steps);
 }
 
+/* Elements of the tensor, in terms of the kernel's own numbers. */
+static kernel_rule rule_elements(const kernel_row *row, const kernel_spec *spec)
+{
+    return numbers_of(row, spec) >> NUMBER_N & 1
+               ? rule_number(NUMBER_N)
+               : rule_times(rule_number(NUMBER_ROWS), rule_number(NUMBER_COLUMNS));
+}
+
+/* An operation that gives no rule has a grid along x: as many blocks as it says, or as its elements fill. */
 kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return row->operation->geometry(row, spec);
+    kernel_geometry g = row->operation->geometry(row, spec);
+    if (!g.grid[0].count && g.blocks)
+        g.grid[0] = rule_constant(g.blocks < INT32_MAX ? g.blocks : INT32_MAX);
+    else if (!g.grid[0].count)
+        g.grid[0] = rule_ceil(rule_elements(row, spec), g.elements_per_block);
+    for (int i = 1; i < 3; i++)
+        if (!g.grid[i].count)
+            g.grid[i] = rule_constant(1);
+    return g;
 }
 
 /* ---- Sizes ---- */

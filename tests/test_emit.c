@@ -38,6 +38,23 @@ TEST_CASE(EmitPtx, GivesTheTextAndItsGeometry)
     qdnnFreePtx(NULL);
 }
 
+/* The text demands the number of threads that the description gives, for every name. */
+TEST_CASE(EmitPtx, BlocksAreTheOnesThatTheTextDemands)
+{
+    int n = 0;
+    for (const char *name; (name = qdnnGetOperationName(n)) != NULL; n++) {
+        qdnnPtx_t out;
+        test_push_note("%s", name);
+        REQUIRE(qdnnEmitPtx(name, "sm_90", NULL, &out) == QDNN_STATUS_SUCCESS);
+        const char *at = strstr(out.ptx, ".reqntid ");
+        if (CHECK(at != NULL))
+            CHECK_EQ_U64(out.blockThreads, strtoul(at + 9, NULL, 10));
+        qdnnFreePtx(&out);
+        test_pop_note();
+    }
+    CHECK(n > 200);
+}
+
 TEST_CASE(EmitPtx, RefusesWithASentence)
 {
     check_refused(NULL, "90", NULL, QDNN_STATUS_BAD_PARAM_NULL_POINTER, "kernel is null; it must not be");

@@ -121,7 +121,8 @@ TEST_EACH(ToolManifest, GivesTheLaunch, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
     kernel_spec spec = kernel_spec_default();
-    kernel_geometry geometry = kernel_geometry_of(row, &spec);
+    const kernel_spec normal = kernel_spec_normal(row, &spec);
+    kernel_geometry geometry = kernel_geometry_of(row, &normal);
     process_result r = process_run("%s --kernel %s --sm 90 --emit json", PTXGEN, row->name);
     json *doc = read_json(r.output);
     const char *plain = json_string(json_root(doc), "grid.x");

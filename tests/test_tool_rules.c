@@ -63,10 +63,12 @@ static uint64_t value_of(evaluation *e, const char *name)
         {"experts", p->experts},
         {"table_rows", p->table_rows},
         {"top", p->top},
-        {"images", p->conv.images},
         {"conv_channels", p->conv.channels},
         {"conv_h", p->conv.in[0]},
         {"conv_w", p->conv.in[1]},
+        {"conv_out_h", p->conv.out[0]},
+        {"conv_out_w", p->conv.out[1]},
+        {"conv_outputs", p->conv.outputs / p->conv.groups},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i].name, name) == 0)
@@ -183,16 +185,20 @@ static kernel_problem problem_of(const kernel_row *row, int which)
 {
     static const uint64_t sizes[][4] = {{1, 1, 1, 3}, {37, 5, 3, 1}, {1000, 77, 129, 5}};
     const uint64_t *s = sizes[which], columns = s[1] * kernel_columns_multiple(row);
-    return (kernel_problem){
-        .rows = 2 * s[0],
-        .columns = columns,
-        .m = s[2],
-        .x_stride = 2 * s[0] + columns,
-        .y_stride = 2 * s[0] + columns + 1,
-        .table_rows = s[0] + 5,
-        .experts = s[3],
-        .top = s[3],
-        .conv = {.images = s[3], .channels = 16, .outputs = 16, .groups = 1, .in = {s[0], s[1]}}};
+    return (kernel_problem){.rows = 2 * s[0],
+                            .columns = columns,
+                            .m = s[2] * s[3],
+                            .x_stride = 2 * s[0] + columns,
+                            .y_stride = 2 * s[0] + columns + 1,
+                            .table_rows = s[0] + 5,
+                            .experts = s[3],
+                            .top = s[3],
+                            .conv = {.images = s[3],
+                                     .channels = 16,
+                                     .outputs = 16,
+                                     .groups = 1,
+                                     .in = {s[0], s[1]},
+                                     .out = {s[2], 1}}};
 }
 
 static uint64_t bytes_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -293,7 +299,7 @@ TEST_CASE(ToolRules, Grids)
             const kernel_problem problem = problem_of(row, i / 3);
             const char *rule = json_string(k, axes[i % 3]);
             uint64_t got = 0;
-            if (!rule || !launch_of(row, &spec, &problem, &step))
+            if (!CHECK(rule != NULL) || !launch_of(row, &spec, &problem, &step))
                 continue;
             test_push_note("%s: %s: %s", row->name, axes[i % 3], rule);
             CHECK(evaluate(rule, &problem, &got));

@@ -58,13 +58,8 @@ static bool prepare(job *j)
         .m = j->run->m, .rows = j->run->n, .columns = j->run->k, .multiplier = 0.01f, .alpha = 1};
     if (j->run->window)
         set_windows(j->run, &spec, &j->problem);
-    kernel_steps_of(j->row, &spec, &j->problem, &j->steps);
-    kernel_step *step = &j->steps.at[j->steps.count - 1];
-    step->spec = spec;
-    if (j->run->window)
-        int_set_conv_grid(&spec, &j->problem, step);
-    else
-        int_set_grid(&spec, &j->problem, step);
+    j->steps = (kernel_steps){0};
+    steps_add(&j->steps, j->row, &spec, &j->problem);
     ptx_error problem;
     if (kernel_emit(j->row, &spec, ptx_sm_find(j->run->sm), NULL, &j->text, &problem))
         return true;

@@ -8,13 +8,15 @@
 extern "C" {
 #endif
 
-/* An emitted kernel and how to launch it: ceil(n / elementsPerBlock) blocks of blockThreads threads (none
- * for n = 0). */
+/* An emitted kernel, and how a kernel on a flat tensor is launched: ceil(n / elementsPerBlock) blocks of blockThreads
+ * threads (none for n = 0). Other grids are not a division of elements: elementsPerBlock is then 0, or the elements of
+ * a block of a matrix. `ptxgen --emit json` gives the rules of every grid, and `ptxgen --emit launcher` C code that
+ * computes it. */
 typedef struct {
     char *ptx;                 /* a whole PTX module, zero-terminated; qdnnFreePtx frees it */
     char entry[64];            /* the name of its one kernel */
     uint32_t blockThreads;     /* threads per block, along x */
-    uint64_t elementsPerBlock; /* tensor elements per block */
+    uint64_t elementsPerBlock; /* tensor elements per block; 0: the grid is not a division of elements */
 } qdnnPtx_t;
 
 /* Writes the PTX of a kernel for an SM.

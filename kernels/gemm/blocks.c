@@ -503,7 +503,6 @@ static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     blocks s;
-    ptx_reqntid(b, threads_of(row, spec), 1, 1);
     ptx_minnctapersm(b, blocks_of_sm(block_layout_of(row->format), spec));
     begin(b, row, spec, &s);
     begin_tile(b, &s);

@@ -513,7 +513,6 @@ static void begin_tile(ptx_builder *b, const kernel_row *row, columns *s)
 static void emit_columns(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    ptx_reqntid(b, THREADS, 1, 1);
     ptx_minnctapersm(b, 1);
     columns s = {.spec = spec,
                  .rows = (unsigned)spec->tile_rows,

@@ -85,13 +85,30 @@ bool gemm_is_empty(const kernel_problem *problem)
     return problem->m == 0;
 }
 
-/* The grid depends on m and n, and is set by gemm_steps. */
+/* Blocks along y, over the rows of x. Where there are more of them than a grid takes, blocks loop over the rest; the
+ * stream does so with experts only, and plans refuse the rows that would be too many for it. */
+static kernel_rule row_blocks(const kernel_spec *spec)
+{
+    const bool by_expert = spec->grouped && spec->product != KERNEL_PRODUCT_STRIPS;
+    const kernel_rule tiles =
+        by_expert ? routes_tiles_rule(spec->tile_rows) : rule_parts(NUMBER_M, spec->tile_rows);
+    return spec->product == KERNEL_PRODUCT_STREAM && !spec->grouped ? tiles : rule_capped(tiles);
+}
+
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const gemm_kernel *kernel = kernels[spec->product];
-    return (kernel_geometry){.block = kernel->block ? kernel->block : kernel->block_of(row, spec),
-                             .blocks = 1,
-                             .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
+    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const uint64_t outputs = (uint64_t)kernel->outputs(row, spec) * (spec->gated ? 2 : 1);
+    kernel_geometry g = {
+        .block = kernel->block ? kernel->block : kernel->block_of(row, spec),
+        .grid = {rule_parts(by_columns ? NUMBER_ROWS : NUMBER_COLUMNS, outputs), row_blocks(spec)},
+        .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
+    if (kernel->strip)
+        g.grid[2] = rule_parts(by_columns ? NUMBER_COLUMNS : NUMBER_ROWS, kernel->strip);
+    else if (spec->product == KERNEL_PRODUCT_LANEWISE)
+        g.grid[2] = rule_constant(spec->split);
+    return g;
 }
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -104,10 +121,6 @@ static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, 
                                 kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
-    step->grid[0] = ceil_div(gemm_shape_of(spec, problem).n, kernels[spec->product]->outputs(row, spec));
-    uint64_t tiles =
-        spec->grouped ? routes_tiles(problem, spec->tile_rows) : ceil_div(problem->m, spec->tile_rows);
-    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX; /* each block loops over further rows */
     step->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
     return step;
 }
@@ -130,7 +143,6 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
     kernel_spec join = *spec;
     join.product = KERNEL_PRODUCT_JOIN;
     join.tile_rows = JOIN_ROWS;
-    step->grid[2] = spec->split;
     step_with_partials(step, partials);
     step_with_partials(add_product(row, &join, problem, steps), partials);
     const uint64_t end =

@@ -50,6 +50,7 @@ typedef struct gemm_kernel {
     unsigned (*block_of)(const kernel_row *row, const kernel_spec *spec);
     /* Columns of y that a thread block computes for each of its rows. */
     unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
+    unsigned strip; /* if not 0: the grid's z cuts K into strips of so many k */
     /* Bytes of dynamic shared memory to request at launch; null: none. */
     unsigned (*shared)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
@@ -58,7 +59,7 @@ typedef struct gemm_kernel {
     bool takes_experts; /* supports grouped products, too */
     /* Whether it can run this problem, given a supported specification. Null: always. */
     bool (*fits)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
-    /* Its launches; null: a single one, with one thread block per `outputs` columns and tile_rows rows. */
+    /* Its launches; null: a single one. */
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 } gemm_kernel;

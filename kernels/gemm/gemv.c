@@ -560,7 +560,6 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
               .args = gemm_declare(b, row, spec)};
     g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
-    ptx_reqntid(b, g.shape.warps * WARP, 1, 1);
     const bool has_table = gemv_codec_of(row->format, spec)->open; /* or just its memory */
     ptx_minnctapersm(b, blocks_of_sm(&g, row->format, has_table));
     if (spec->grouped) {

@@ -40,7 +40,6 @@ static ptx_val joined(ptx_builder *b, const kernel_spec *spec, const gemm_args *
 
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, THREADS, 1, 1);
     gemm_args args = gemm_declare(b, row, spec);
     epilogue e = epilogue_begin(b, spec, &args);
     ptx_val n = ptx_global_index64(b);

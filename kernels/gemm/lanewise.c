@@ -307,7 +307,6 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, lanewise *t)
 
 static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, THREADS, 1, 1);
     ptx_minnctapersm(b, 2); /* no limit on registers */
     lanewise t = {.spec = spec,
                   .rows = (unsigned)spec->tile_rows,

@@ -34,10 +34,19 @@ static routes routes_at(ptx_builder *b, const kernel_args *args)
     return r;
 }
 
-uint64_t routes_tiles(const kernel_problem *problem, uint64_t tile_rows)
+kernel_rule routes_tiles_rule(uint64_t tile_rows)
 {
-    const uint64_t slots = problem->experts + 1, used = slots < problem->m ? slots : problem->m;
-    return (problem->m + used * (tile_rows - 1)) / tile_rows;
+    const kernel_rule m = rule_number(NUMBER_M),
+                      slots = rule_plus(rule_number(NUMBER_EXPERTS), rule_constant(1)),
+                      spare = rule_times(rule_least(slots, m), rule_constant(tile_rows - 1));
+    return tile_rows == 1 ? m : rule_over(rule_plus(m, spare), rule_constant(tile_rows));
+}
+
+static uint64_t routes_tiles(const kernel_problem *problem, uint64_t tile_rows)
+{
+    const uint64_t numbers[NUMBERS] = {[NUMBER_M] = problem->m, [NUMBER_EXPERTS] = problem->experts};
+    const kernel_rule tiles = routes_tiles_rule(tile_rows);
+    return rule_value(&tiles, numbers);
 }
 
 uint64_t routes_bytes(const kernel_problem *problem, uint64_t tile_rows)
@@ -154,7 +163,6 @@ static void place_rows(ptx_builder *b, const routes *r, ptx_val index, uint64_t 
 
 void emit_routes(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, THREADS, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     routes r = routes_at(b, &args);
     ptx_val index = args.operand[QDNN_OPERAND_EXPERT_INDEX];

@@ -18,7 +18,7 @@ void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
                   kernel_steps *steps);
 
 /* The largest possible number of tiles, and how many bytes the sorted rows take. */
-uint64_t routes_tiles(const kernel_problem *problem, uint64_t tile_rows);
+kernel_rule routes_tiles_rule(uint64_t tile_rows);
 uint64_t routes_bytes(const kernel_problem *problem, uint64_t tile_rows);
 
 /* ---- Tiles of rows in a product ---- */

@@ -144,7 +144,6 @@ static void multiply(ptx_builder *b, staged *s)
 
 static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, THREADS, 1, 1);
     /* Up to 128 registers; sorted rows of a full tile, each looked up once, take more on some targets. */
     ptx_minnctapersm(b, spec->grouped && spec->tile_rows > 8 ? 1 : 2);
     staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};

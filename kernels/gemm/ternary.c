@@ -400,7 +400,6 @@ static void begin_tile(ptx_builder *b, ternary *s)
 
 static void emit_ternary(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, THREADS, 1, 1);
     ptx_minnctapersm(b, spec->tile_rows > 1 ? 2 : 4);
     ternary s = {.spec = spec,
                  .rows = (unsigned)spec->tile_rows,

@@ -75,7 +75,6 @@ static void store(ptx_builder *b, const kernel_spec *spec, const kernel_args *ar
 
 void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val shared = ptx_shared(b, "sums", PTX_S32, WARPS, 4);
@@ -90,8 +89,14 @@ void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_end_if(b);
 }
 
+kernel_geometry int_dot_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row, (void)spec;
+    return (kernel_geometry){.block = BLOCK, .blocks = 1};
+}
+
 void int_dot_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)
 {
-    steps_add(steps, row, spec, problem)->block = BLOCK;
+    steps_add(steps, row, spec, problem);
 }

@@ -192,7 +192,6 @@ static void finish(ptx_builder *b, const grouped *g, ptx_val member, ptx_val exi
  * exchange. */
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
     ptx_minnctapersm(b, 4); /* up to 128 registers */
     grouped g = grouped_begin(b, row, spec);
     ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);

@@ -88,7 +88,8 @@ void int_store_at(ptx_builder *b, const int_results *r, const int_column *column
 void int_add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4], const ptx_val even[4],
                      const ptx_val odd[4]);
 
-enum { INT_LINES_BLOCK = 128, INT_TILE_BLOCK = 128 };
+enum { INT_LINES_BLOCK = 128, INT_TILE_BLOCK = 128, INT_WINDOW_BLOCK = 256 };
+_Static_assert((int)INT_LINES_BLOCK == (int)INT_TILE_BLOCK, "int_geometry serves both");
 unsigned int_lines_columns(const kernel_spec *spec); /* per thread block */
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
@@ -123,21 +124,21 @@ void int_bound(const kernel_spec *spec, const kernel_problem *problem,
                kernel_operand operands[QDNN_OPERAND_COUNT]);
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* Sets the grid of a product for the specification's tile. */
-void int_set_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
 void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                       kernel_steps *steps);
 
+kernel_geometry int_dot_geometry(const kernel_row *row, const kernel_spec *spec);
 void int_dot_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void int_set_conv_grid(const kernel_spec *spec, const kernel_problem *problem, kernel_step *step);
+kernel_geometry int_conv_geometry(const kernel_row *row, const kernel_spec *spec);
 void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                     kernel_steps *steps);
 kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 bool int_conv_is_empty(const kernel_problem *problem);
 
+kernel_geometry int_top_geometry(const kernel_row *row, const kernel_spec *spec);
 bool int_top_takes(const kernel_spec *spec, int operand);
 void int_top_bound(const kernel_spec *spec, const kernel_problem *problem,
                    kernel_operand operands[QDNN_OPERAND_COUNT]);
@@ -146,6 +147,7 @@ kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, i
 void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
+kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spec);
 kernel_operand transpose_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);

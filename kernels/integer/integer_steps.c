@@ -160,8 +160,11 @@ bool int_matmul_is_empty(const kernel_problem *problem)
 
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)row, (void)spec;
-    return (kernel_geometry){.block = INT_TILE_BLOCK, .blocks = 1};
+    const uint64_t columns = spec->tile >= 64 ? (uint64_t)spec->tile : int_lines_columns(spec);
+    (void)row;
+    return (kernel_geometry){
+        .block = INT_TILE_BLOCK,
+        .grid = {rule_parts(NUMBER_ROWS, columns), rule_parts(NUMBER_M, (uint64_t)spec->tile)}};
 }
 
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -195,14 +198,6 @@ static int tile_for(const kernel_spec *spec, const kernel_problem *p)
     return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
 }
 
-void int_set_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
-{
-    const uint64_t columns = spec->tile >= 64 ? (uint64_t)spec->tile : int_lines_columns(spec);
-    step->grid[0] = ceil_div(p->rows, columns);
-    step->grid[1] = ceil_div(p->m, (uint64_t)spec->tile);
-    step->rows_per_block = (uint32_t)spec->tile;
-}
-
 void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                       kernel_steps *steps)
 {
@@ -221,7 +216,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                             w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
-    int_set_grid(&step->spec, problem, step);
+    step->rows_per_block = (uint32_t)step->spec.tile;
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x.codes);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);
@@ -273,8 +268,6 @@ void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
     product->operation->steps(product, &normal, problem, steps);
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_Y, scores);
     kernel_step *step = steps_add(steps, row, spec, problem);
-    step->block = 256;
-    step->grid[0] = problem->m;
     step_from_workspace(step, QDNN_OPERAND_X, scores);
 }
 
@@ -301,16 +294,19 @@ void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *s
         emit_int_window(b, row, spec);
 }
 
-void int_set_conv_grid(const kernel_spec *spec, const kernel_problem *p, kernel_step *step)
+/* Small tiles: one output per thread. */
+kernel_geometry int_conv_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    if (spec->tile < 64) {
-        step->block = 256;
-        step->grid[0] = ceil_div(p->m * p->rows, 256);
-        return;
-    }
-    step->grid[0] = ceil_div(p->m, (uint64_t)spec->tile);
-    step->grid[1] = ceil_div(p->conv.outputs / p->conv.groups, (uint64_t)spec->tile);
-    step->grid[2] = p->conv.groups;
+    const uint64_t tile = (uint64_t)spec->tile;
+    const kernel_rule rows = rule_number(NUMBER_ROWS), per_group = rule_number(NUMBER_CONV_OUTPUTS);
+    (void)row;
+    if (spec->tile < 64)
+        return (kernel_geometry){
+            .block = INT_WINDOW_BLOCK,
+            .grid = {rule_ceil(rule_times(rule_number(NUMBER_M), rows), INT_WINDOW_BLOCK)}};
+    return (kernel_geometry){
+        .block = INT_TILE_BLOCK,
+        .grid = {rule_parts(NUMBER_M, tile), rule_ceil(per_group, tile), rule_over(rows, per_group)}};
 }
 
 static kernel_step *add_conv(const kernel_row *row, const kernel_spec *spec, int tile,
@@ -319,9 +315,7 @@ static kernel_step *add_conv(const kernel_row *row, const kernel_spec *spec, int
     kernel_spec tiled = *spec;
     tiled.nhwc = spec->nhwc || tile >= 64;
     tiled.tile = tile;
-    kernel_step *step = steps_add(steps, row, &tiled, p);
-    int_set_conv_grid(&step->spec, p, step);
-    return step;
+    return steps_add(steps, row, &tiled, p);
 }
 
 static int conv_tile(const kernel_problem *p)

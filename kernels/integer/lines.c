@@ -183,7 +183,6 @@ static lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
 
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, INT_LINES_BLOCK, 1, 1);
     ptx_minnctapersm(b, 4); /* up to 128 registers */
     lines l = lines_begin(b, row, spec);
     ptx_val w_row = int_row_that_exists(b, &l.w, l.column), x_rows[LINES_MAX];

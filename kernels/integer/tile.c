@@ -497,7 +497,6 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
 
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, INT_TILE_BLOCK, 1, 1);
     tile t = {.spec = spec, .side = (unsigned)spec->tile, .args = int_declare(b, row, spec)};
     t.m_blocks = t.side / 32;
     t.n_blocks = t.side / 16;

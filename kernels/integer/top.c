@@ -96,9 +96,15 @@ static top top_begin(ptx_builder *b, const kernel_args *args, ptx_val line)
 
 static kernel_args declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
     return kernel_declare(b, row, spec);
+}
+
+/* A block for each row of scores. */
+kernel_geometry int_top_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row, (void)spec;
+    return (kernel_geometry){.block = BLOCK, .grid = {rule_number(NUMBER_M)}};
 }
 
 void emit_int_top1(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

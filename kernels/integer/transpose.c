@@ -10,17 +10,17 @@ kernel_operand transpose_size(const kernel_spec *spec, const kernel_problem *pro
     return (kernel_operand){.align = 1, .bytes = problem->m * problem->rows * problem->columns};
 }
 
-static uint64_t tiles(uint64_t size)
+kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    return (size + SIDE - 1) / SIDE;
+    (void)row, (void)spec;
+    const kernel_rule tiles = rule_times(rule_parts(NUMBER_ROWS, SIDE), rule_parts(NUMBER_COLUMNS, SIDE));
+    return (kernel_geometry){.block = BLOCK, .grid = {rule_times(tiles, rule_number(NUMBER_M))}};
 }
 
 void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    step->block = BLOCK;
-    step->grid[0] = tiles(problem->rows) * tiles(problem->columns) * problem->m;
+    steps_add(steps, row, spec, problem);
 }
 
 /* A thread handles every fourth byte of a column of the tile: its position in the tile and, relative to (row,
@@ -68,7 +68,6 @@ static void store_tile(ptx_builder *b, ptx_val to, ptx_val tile, ptx_val rows, p
 
 void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val tile = ptx_shared(b, "tile", PTX_U8, SIDE * PITCH, 4);

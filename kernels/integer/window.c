@@ -1,7 +1,7 @@
 /* Convolutions of any shape: one thread per output loops over its window. */
 #include "kernels/integer/integer.h"
 
-enum { BLOCK = 256, ONES = 0x01010101 };
+enum { BLOCK = INT_WINDOW_BLOCK, ONES = 0x01010101 };
 
 typedef struct window {
     const kernel_spec *spec;
@@ -177,7 +177,6 @@ static void sum_window(ptx_builder *b, window *w)
 
 void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers */
     window w = {.spec = spec, .args = int_declare(b, row, spec)};
     ptx_val index = ptx_global_index64(b);

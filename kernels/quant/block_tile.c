@@ -19,7 +19,6 @@ kernel_geometry block_geometry(const kernel_row *row)
 
 block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, unsigned threads)
 {
-    ptx_reqntid(b, threads, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
     block_tile t = {

@@ -52,7 +52,6 @@ static void convert_elements(ptx_builder *b, const conversion *c)
 
 void emit_convert(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, TILE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
     const qdnnDataType_t storage = row->format->facts.storage;

@@ -74,7 +74,6 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
         emit_block_dequantize(b, row, spec);
         return;
     }
-    ptx_reqntid(b, TILE_BLOCK, 1, 1);
     tile t = tile_begin(b, row, spec);
     quantized_open(b, &t.q);
     ptx_uniform(b);

@@ -323,7 +323,6 @@ static void open_stages(ptx_builder *b, dynamic_kernel *k)
 
 void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 2);
     kernel_args args = kernel_declare(b, row, spec);
     dynamic_kernel k = {

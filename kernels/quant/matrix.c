@@ -7,12 +7,19 @@ static kernel_geometry geometry_of(warp_tile warps, unsigned width)
 {
     const unsigned count = warps.down * warps.across;
     return (kernel_geometry){.block = count * WARP,
-                             .elements_per_block = (uint64_t)count * BAND * WARP * width};
+                             .elements_per_block = (uint64_t)count * BAND * WARP * width,
+                             .grid = {rule_parts(NUMBER_ROWS, warps.down * BAND),
+                                      rule_capped(rule_parts(NUMBER_COLUMNS, warps.across * WARP * width))}};
+}
+
+kernel_geometry matrix_geometry_of_width(unsigned width)
+{
+    return geometry_of(one_below_the_other, width);
 }
 
 kernel_geometry matrix_geometry(const coding *c)
 {
-    return geometry_of(one_below_the_other, patch_width(c));
+    return matrix_geometry_of_width(patch_width(c));
 }
 
 kernel_geometry matrix_staged_geometry(const coding *c)
@@ -20,39 +27,15 @@ kernel_geometry matrix_staged_geometry(const coding *c)
     const group_stage stage = group_stage_of(c);
     kernel_geometry g = geometry_of(stage.warps, patch_width(c));
     g.shared_dynamic = stage.shared_dynamic;
+    if (stage.is_table)
+        g.grid[0] = rule_least(g.grid[0], group_table_blocks(c));
     return g;
-}
-
-/* If there are more spans than a grid can have, blocks loop over them. */
-static kernel_step *add_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                             unsigned width, warp_tile warps, kernel_steps *steps)
-{
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    uint64_t tiles = ceil_div(problem->columns, warps.across * WARP * width);
-    step->grid[0] = ceil_div(problem->rows, warps.down * BAND);
-    step->grid[1] = tiles < UINT16_MAX ? tiles : UINT16_MAX;
-    return step;
-}
-
-void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, kernel_steps *steps)
-{
-    add_step(row, spec, problem, width, one_below_the_other, steps);
 }
 
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
-    matrix_steps_of_width(row, spec, problem, patch_width(&(coding){row->format, spec}), steps);
-}
-
-void matrix_staged_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                        kernel_steps *steps)
-{
-    const coding c = {row->format, spec};
-    kernel_step *step = add_step(row, spec, problem, patch_width(&c), group_stage_of(&c).warps, steps);
-    if (spec->group_table)
-        group_table_launch(&c, problem, step);
+    steps_add(steps, row, spec, problem);
 }
 
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -62,14 +45,15 @@ void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const k
     own.group_table = spec->group_index && !spec->row_index;
     if (own.group_table && !group_table_fits(&(coding){row->format, &own}, problem))
         own.group_table = 0;
-    matrix_staged_step(row, &own, problem, steps);
+    kernel_step *step = steps_add(steps, row, &own, problem);
+    if (own.group_table)
+        step->shared = group_table_bytes(&(coding){row->format, &own}, problem);
 }
 
 /* Up to 255 registers for blocks of four warps, because kernels with minima and looked-up groups spill with
  * 128 or 168; 128 for eight warps. */
-void matrix_directives(ptx_builder *b, warp_tile warps)
+void matrix_directives(ptx_builder *b)
 {
-    ptx_reqntid(b, warps.down * warps.across * WARP, 1, 1);
     ptx_minnctapersm(b, 2);
 }
 

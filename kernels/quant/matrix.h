@@ -41,21 +41,17 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w);
 /* One launch over the matrix, in patches of the layout's width or of a given width; all warps of a block are
  * below each other. */
 kernel_geometry matrix_geometry(const coding *c);
+kernel_geometry matrix_geometry_of_width(unsigned width);
 void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
-void matrix_steps_of_width(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           unsigned width, kernel_steps *steps);
 /* The same for quantize and dequantize, whose groups may be staged: the stage determines the arrangement of
- * warps. matrix_staged_steps also decides whether looked-up groups come from a table; matrix_staged_step
- * launches the kernel as specified. */
+ * warps. matrix_staged_steps also decides whether looked-up groups come from a table. */
 kernel_geometry matrix_staged_geometry(const coding *c);
-void matrix_staged_step(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                        kernel_steps *steps);
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps);
 
 /* The directives of kernels that walk a matrix: block size and register limit. */
-void matrix_directives(ptx_builder *b, warp_tile warps);
+void matrix_directives(ptx_builder *b);
 
 /* Makes each row a patch of its own; layouts whose patches need several rows are processed element by
  * element. Used if rows have no groups in common, because the numbers for several rows would take too many
@@ -97,10 +93,11 @@ ptx_val row_list_of_band(ptx_builder *b, ptx_val list, ptx_val rows, ptx_val fir
  * `all`. */
 ptx_val group_stage_serves(ptx_builder *b, const matrix *m, const group_stage *s, ptx_val all);
 
-/* matrix_table.c. The first two are used when a launch is planned: whether all groups fit, and how many
- * blocks share the rows. */
+/* matrix_table.c. The first three are used when a launch is planned: whether all groups fit, how many bytes of shared
+ * memory they take, and how many blocks at most share the rows. */
 bool group_table_fits(const coding *c, const kernel_problem *problem);
-void group_table_launch(const coding *c, const kernel_problem *problem, kernel_step *step);
+uint32_t group_table_bytes(const coding *c, const kernel_problem *problem);
+kernel_rule group_table_blocks(const coding *c);
 group_stage group_table_of(const coding *c);
 ptx_val group_table_serves(ptx_builder *b, const matrix *m);
 void group_table_fill(ptx_builder *b, const matrix *m, const group_stage *s);
@@ -127,7 +124,6 @@ ptx_val patch_data(ptx_builder *b, qdnnDataType_t type, ptx_val data, ptx_val co
 
 /* matrix_scale.c: scales and zeros of groups along rows and down columns */
 kernel_geometry matrix_scale_geometry(const kernel_spec *spec);
-void matrix_scale_grid(const kernel_spec *spec, const kernel_problem *problem, uint64_t grid[3]);
 void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

@@ -133,7 +133,7 @@ static void dequantize_elements(ptx_builder *b, void *user, const matrix_part *p
 void emit_matrix_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     const group_stage stage = group_stage_of(&(coding){row->format, spec});
-    matrix_directives(b, stage.warps);
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantized_open(b, &q);

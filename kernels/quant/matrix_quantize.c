@@ -67,7 +67,7 @@ static void quantize_elements(ptx_builder *b, void *user, const matrix_part *par
 void emit_matrix_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     const group_stage stage = group_stage_of(&(coding){row->format, spec});
-    matrix_directives(b, stage.warps);
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     quantizer z = {.m = matrix_begin(b, &q, &args), .x = args.operand[QDNN_OPERAND_X]};

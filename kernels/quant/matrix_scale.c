@@ -45,13 +45,6 @@ static unsigned block_height(const plan *p)
     return p->is_tall ? 1 : SCALE_WARPS;
 }
 
-kernel_geometry matrix_scale_geometry(const kernel_spec *spec)
-{
-    plan p = plan_of(spec);
-    uint64_t elements = p.rows * p.columns * p.side_by_side * block_height(&p);
-    return (kernel_geometry){.block = RANGE_BLOCK, .elements_per_block = elements};
-}
-
 /* The numbers of scale slots in each direction are padded to multiples of these, if scales are swizzled. */
 typedef struct extent {
     unsigned height, width; /* 1: no padding */
@@ -65,21 +58,23 @@ static extent padding_of(const kernel_spec *spec)
     return transposed ? (extent){4, 128} : (extent){128, 4};
 }
 
-static uint64_t slots(uint64_t elements, uint64_t group, uint64_t multiple)
+/* The slots of groups of so many elements, and what fills them up to a multiple. */
+static kernel_rule slots(kernel_number elements, uint64_t group, unsigned multiple)
 {
-    uint64_t groups = elements / group + (elements % group != 0);
-    return (groups + multiple - 1) / multiple * multiple;
+    const kernel_rule groups = rule_parts(elements, group);
+    return multiple == 1 ? groups : rule_times(rule_ceil(groups, multiple), rule_constant(multiple));
 }
 
-void matrix_scale_grid(const kernel_spec *spec, const kernel_problem *problem, uint64_t grid[3])
+kernel_geometry matrix_scale_geometry(const kernel_spec *spec)
 {
-    plan p = plan_of(spec);
-    extent e = padding_of(spec);
-    uint64_t height = slots(problem->rows, p.rows, e.height),
-             width = slots(problem->columns, p.columns, e.width);
-    uint64_t spans = (width + p.side_by_side - 1) / p.side_by_side;
-    grid[0] = (height + block_height(&p) - 1) / block_height(&p);
-    grid[1] = spans < UINT16_MAX ? spans : UINT16_MAX;
+    const plan p = plan_of(spec);
+    const extent e = padding_of(spec);
+    const unsigned height = block_height(&p);
+    return (kernel_geometry){
+        .block = RANGE_BLOCK,
+        .elements_per_block = p.rows * p.columns * p.side_by_side * height,
+        .grid = {rule_ceil(slots(NUMBER_ROWS, p.rows, e.height), height),
+                 rule_capped(rule_ceil(slots(NUMBER_COLUMNS, p.columns, e.width), p.side_by_side))}};
 }
 
 /* ---- The kernel ---- */
@@ -278,7 +273,6 @@ static void scale_groups(ptx_builder *b, const scale_matrix *s, ptx_val down, pt
 
 void emit_matrix_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers: by default, ptxas aims for fewer and spills */
     scale_matrix s = scale_begin(b, row, spec);
     const plan *p = &s.plan;

@@ -63,17 +63,20 @@ static unsigned zero_bits(const coding *c)
     return c->spec->zero_packed ? c->format->facts.bits : 8 * element_bytes(c->spec->zero);
 }
 
-void group_table_launch(const coding *c, const kernel_problem *problem, kernel_step *step)
+uint32_t group_table_bytes(const coding *c, const kernel_problem *problem)
+{
+    return (uint32_t)table_bytes(c, problem);
+}
+
+/* 1 + (bits of the elements) / (REPEATED_PART * bits of the groups). */
+kernel_rule group_table_blocks(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const uint64_t of_elements = problem->rows * (8 * element_bytes(spec->data) + c->format->facts.bits);
-    const uint64_t of_groups =
-        ceil_div(problem->rows, spec->group_size) * (8 * scale_bytes(spec->scale) + zero_bits(c));
-    const uint64_t blocks = of_groups ? 1 + of_elements / (REPEATED_PART * of_groups) : 1;
-    if (step->grid[0] > blocks)
-        step->grid[0] = blocks;
-    if (group_table_fits(c, problem))
-        step->shared = (uint32_t)table_bytes(c, problem);
+    const unsigned of_element = 8 * element_bytes(spec->data) + c->format->facts.bits,
+                   of_group = REPEATED_PART * (8 * scale_bytes(spec->scale) + zero_bits(c));
+    const kernel_rule elements = rule_times(rule_number(NUMBER_ROWS), rule_constant(of_element)),
+                      groups = rule_times(rule_parts(NUMBER_ROWS, spec->group_size), rule_constant(of_group));
+    return rule_plus(rule_constant(1), rule_over(elements, groups));
 }
 
 group_stage group_table_of(const coding *c)

@@ -46,7 +46,6 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
         emit_block_quantize(b, row, spec);
         return;
     }
-    ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(
         b, 3); /* up to 80 registers: by default, ptxas aims for 64 and spills around its division */
     tile t = tile_begin(b, row, spec);

@@ -148,7 +148,6 @@ void emit_range(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
     parts p = parts_of(spec, format_has_zero(row->format));
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 4); /* up to 64 registers: by default, ptxas aims for 32 and spills */
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val x = args.operand[QDNN_OPERAND_X], ranges = args.workspace, n = args.number[NUMBER_N];

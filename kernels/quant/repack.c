@@ -76,15 +76,13 @@ static unsigned width_of_both(const kernel_row *row, const kernel_spec *spec)
 
 kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    return (kernel_geometry){.block = MATRIX_BLOCK,
-                             .elements_per_block =
-                                 (uint64_t)MATRIX_WARPS * BAND * WARP * width_of_both(row, spec)};
+    return matrix_geometry_of_width(width_of_both(row, spec));
 }
 
 void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
-    matrix_steps_of_width(row, spec, problem, width_of_both(row, spec), steps);
+    matrix_steps(row, spec, problem, steps);
 }
 
 /* A walk in patches that suit both layouts. */
@@ -103,7 +101,7 @@ static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val alig
 
 void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    matrix_directives(b, (warp_tile){MATRIX_WARPS, 1});
+    matrix_directives(b);
     kernel_args args = kernel_declare(b, row, spec);
     repacker r = {.from_spec = source_of(spec), .to_spec = target_of(spec)};
     quantized from = {.coding = {row->format, &r.from_spec}, .codes = args.operand[QDNN_OPERAND_CODES]};

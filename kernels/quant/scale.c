@@ -141,7 +141,6 @@ _Static_assert(COLUMNS == 1 << 3, "a thread's number is shifted by it");
 
 static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     if (spec->nested)
         ptx_fail(b, "nested scales are made in two steps: scale without nested, then nest");

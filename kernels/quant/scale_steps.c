@@ -53,7 +53,7 @@ void scale_level_steps(const kernel_row *row, const kernel_spec *spec, const ker
                        kernel_steps *steps)
 {
     if (kernel_is_matrix(row, spec))
-        matrix_scale_grid(spec, problem, steps_add(steps, row, spec, problem)->grid);
+        steps_add(steps, row, spec, problem);
     else
         flat_steps(row, spec, problem, steps);
 }

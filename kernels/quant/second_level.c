@@ -17,7 +17,6 @@ kernel_geometry global_geometry(const kernel_row *row, const kernel_spec *spec)
 
 void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val tid = ptx_tid_x(b), n = args.number[NUMBER_N], largest = args.number[NUMBER_LARGEST];
     range r = range_begin(b, RANGE_ABSMAX);
@@ -57,7 +56,6 @@ static ptx_val nearest_entry(ptx_builder *b, ptx_val map, ptx_val v)
 
 void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, RANGE_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = quantized_begin(b, row, spec, &args);
     ptx_val tid = ptx_tid_x(b), run = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b));

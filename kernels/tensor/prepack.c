@@ -147,7 +147,6 @@ bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
 
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, PREPACK_THREADS, 1, 1);
     ptx_minnctapersm(b, 2); /* no limit on registers: otherwise ptxas spills */
     kernel_args args = kernel_declare(b, row, spec);
     quantized q = {.coding = {row->format, spec}, .codes = args.operand[QDNN_OPERAND_CODES]};
@@ -192,21 +191,17 @@ static bool walks_back(const kernel_row *row, const kernel_spec *spec)
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
+    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const kernel_rule n = rule_parts(by_columns ? NUMBER_ROWS : NUMBER_COLUMNS, UNIT_N),
+                      k = rule_parts(by_columns ? NUMBER_COLUMNS : NUMBER_ROWS, UNIT_K);
+    const kernel_rule blocks = rule_ceil(rule_times(n, k), PREPACK_THREADS / 32);
     return walks_back(row, spec) ? matrix_geometry(&c)
-                                 : (kernel_geometry){.block = PREPACK_THREADS, .blocks = 1};
+                                 : (kernel_geometry){.block = PREPACK_THREADS,
+                                                     .grid = {rule_least(blocks, rule_constant(INT32_MAX))}};
 }
 
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)
 {
-    if (walks_back(row, spec)) {
-        matrix_steps(row, spec, problem, steps);
-        return;
-    }
-    const bool columns = spec->reduction == KERNEL_K_COLUMNS;
-    const uint64_t n = columns ? problem->rows : problem->columns,
-                   k = columns ? problem->columns : problem->rows;
-    const uint64_t blocks = ceil_div(ceil_div(n, UNIT_N) * ceil_div(k, UNIT_K) * 32, PREPACK_THREADS);
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    step->grid[0] = blocks < INT32_MAX ? blocks : INT32_MAX;
+    steps_add(steps, row, spec, problem);
 }

@@ -400,7 +400,6 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, STREAM_THREADS, 1, 1);
     ptx_minnctapersm(b, spec->tile_rows > 16 || spec->grouped
                             ? 1
                             : 2); /* up to 255 registers, or 128: otherwise ptxas stops at 64, and spills */
@@ -479,31 +478,22 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     first.gated = first.residual = first.row_weight = first.x_scale = 0;
     second.product = KERNEL_PRODUCT_STRIPS;
     second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
-    uint64_t tiles = ceil_div(problem->m, spec->tile_rows);
-    if (spec->grouped) {
-        tiles = routes_tiles(problem, spec->tile_rows);
+    if (spec->grouped)
         routes_steps(kernel_find("route_rows"), spec, problem, steps);
-    }
     const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
-        sum->grid[0] = (shape.outputs + BLOCK_N - 1) / BLOCK_N;
-        sum->grid[1] =
-            spec->grouped && tiles > UINT16_MAX ? UINT16_MAX : tiles; /* blocks loop over further tiles */
-        sum->grid[2] = strips;
         sum->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
         step_with_partials(sum, sums);
     }
     kernel_step *join = steps_add(steps, row, &second, problem);
-    join->grid[0] = (shape.n + STRIPS_OUTPUTS - 1) / (STRIPS_OUTPUTS);
-    const uint64_t row_blocks = ceil_div(problem->m, second.tile_rows);
-    join->grid[1] = row_blocks < UINT16_MAX ? row_blocks : UINT16_MAX;
     join->rows_per_block = (uint32_t)second.tile_rows;
     step_with_partials(join, sums);
 }
 
 const gemm_kernel gemm_stream = {.block = STREAM_THREADS,
                                  .outputs = outputs_of,
+                                 .strip = STRIP,
                                  .shared = shared_bytes,
                                  .emit = emit_stream,
                                  .serves = serves,

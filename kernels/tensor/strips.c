@@ -161,7 +161,6 @@ static ptx_val can_use_vectors(ptx_builder *b, const kernel_spec *spec, const ge
 
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, STREAM_THREADS, 1, 1);
     gemm_args args = gemm_declare(b, row, spec);
     epilogue e = epilogue_begin(b, spec, &args);
     e.keeps_zero = true; /* a sum that starts at +0 is never -0 */

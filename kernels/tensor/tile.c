@@ -424,7 +424,6 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
 
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, TILE_THREADS, 1, 1);
     ptx_minnctapersm(b, 1); /* no limit on registers; otherwise ptxas stops at 64 */
     tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
     const tile_shape *s = &t.shape;

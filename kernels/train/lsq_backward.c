@@ -38,14 +38,23 @@ static unsigned team_lanes(const kernel_spec *spec)
 /* ---- Amount of work ---- */
 
 /* The first group has the most elements. */
+static kernel_rule segments_rule(const kernel_spec *spec)
+{
+    const uint64_t turn = spec->group_size * spec->channels;
+    if (turn == 0)
+        return rule_constant(ceil_div(spec->group_size, SUM_SEGMENT));
+    const kernel_rule n = rule_number(NUMBER_N), size = rule_constant(spec->group_size);
+    const kernel_rule turns = rule_over(n, rule_constant(turn));
+    const kernel_rule rest = rule_minus(n, rule_times(turns, rule_constant(turn)));
+    const kernel_rule longest = turn == 1 ? n : rule_plus(rule_times(turns, size), rule_least(rest, size));
+    return rule_ceil(longest, SUM_SEGMENT);
+}
+
 uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n)
 {
-    uint64_t turn = spec->group_size * spec->channels;
-    if (turn == 0)
-        return ceil_div(spec->group_size, SUM_SEGMENT);
-    uint64_t rest = n % turn;
-    return ceil_div(n / turn * spec->group_size + (rest < spec->group_size ? rest : spec->group_size),
-                    SUM_SEGMENT);
+    const uint64_t numbers[NUMBERS] = {[NUMBER_N] = n};
+    const kernel_rule segments = segments_rule(spec);
+    return rule_value(&segments, numbers);
 }
 
 /* The number of groups that a block handles at a time, one segment of each. */
@@ -54,20 +63,22 @@ static uint64_t block_groups(const kernel_spec *spec)
     return by_columns(spec) ? COLUMNS : SUM_BLOCK / team_lanes(spec);
 }
 
-uint64_t lsq_backward_blocks(const kernel_spec *spec, uint64_t n)
+static kernel_rule blocks_rule(const kernel_spec *spec)
 {
-    uint64_t segments = lsq_backward_segments(spec, n);
+    const kernel_rule segments = segments_rule(spec);
     if (by_columns(spec))
-        return ceil_div(spec->channels, COLUMNS) * segments;
-    uint64_t groups = spec->channels ? spec->channels : ceil_div(n, spec->group_size);
-    return ceil_div(groups * segments, block_groups(spec));
+        return rule_times(rule_constant(ceil_div(spec->channels, COLUMNS)), segments);
+    const kernel_rule groups =
+        spec->channels ? rule_constant(spec->channels) : rule_parts(NUMBER_N, spec->group_size);
+    return rule_ceil(rule_times(groups, segments), block_groups(spec));
 }
 
 kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     uint64_t segment = spec->channels == 0 && spec->group_size < SUM_SEGMENT ? spec->group_size : SUM_SEGMENT;
-    return (kernel_geometry){.block = SUM_BLOCK, .elements_per_block = block_groups(spec) * segment};
+    return (kernel_geometry){
+        .block = SUM_BLOCK, .elements_per_block = block_groups(spec) * segment, .grid = {blocks_rule(spec)}};
 }
 
 /* ---- One segment of one group ---- */
@@ -407,7 +418,6 @@ _Static_assert(COLUMNS == 1 << 5, "a thread's number is shifted by it");
 
 void emit_lsq_backward(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, SUM_BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers, which the divisions need */
     lsq_kernel k = kernel_begin(b, row, spec);
     if (by_columns(spec))

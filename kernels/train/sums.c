@@ -55,7 +55,9 @@ void sum_store(ptx_builder *b, const kernel_spec *spec, ptx_val address, ptx_val
 kernel_geometry long_sum_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row, (void)spec;
-    return (kernel_geometry){.block = SUM_BLOCK, .elements_per_block = SUM_BLOCK / SUM_LANES};
+    const kernel_rule segments =
+        rule_times(rule_number(NUMBER_ROWS), rule_parts(NUMBER_COLUMNS, SUM_SEGMENT));
+    return (kernel_geometry){.block = SUM_BLOCK, .grid = {rule_ceil(segments, SUM_BLOCK / SUM_LANES)}};
 }
 
 /* Adds the lane's terms of a list at `address`, of which `left` belong to the segment. The first term of a chunk
@@ -79,7 +81,6 @@ static ptx_val add_terms(ptx_builder *b, ptx_val address, ptx_val lane, ptx_val 
  * groups, which the gradient factor needs. */
 void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, SUM_BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val columns = args.number[NUMBER_COLUMNS], lane = ptx_laneid(b);
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, SUM_BLOCK / SUM_LANES));

@@ -144,7 +144,6 @@ static void sweep_elements(ptx_builder *b, const sweep *s)
 
 void emit_sweep(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, TILE_BLOCK, 1, 1);
     ptx_minnctapersm(b, 3); /* up to 80 registers, which the divisions need */
     sweep s = sweep_begin(b, row, spec);
     ptx_uniform(b);

@@ -69,9 +69,8 @@ void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
 
 kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_lsq_backward(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* The maximum number of segments per group, and the number of blocks that handle all segments at once. */
+/* The maximum number of segments per group. */
 uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n);
-uint64_t lsq_backward_blocks(const kernel_spec *spec, uint64_t n);
 
 /* ---- train_steps.c ---- */
 

@@ -21,7 +21,6 @@ static ptx_val moving_average(ptx_builder *b, const kernel_spec *spec, ptx_val s
 
 void emit_train_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_reqntid(b, BLOCK, 1, 1);
     kernel_args args = kernel_declare(b, row, spec);
     ptx_val group = ptx_global_index64(b);
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, group, args.number[NUMBER_N]));

@@ -147,12 +147,10 @@ static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint6
     steps->workspace = to;
     while (entries > 1 && steps->count < KERNEL_STEPS_MAX) {
         uint64_t next = (entries - 1) / SUM_SEGMENT + 1;
-        const kernel_problem results = {.rows = 1, .columns = groups * next};
-        kernel_step *step = steps_add(steps, row, next > 1 ? &between : spec, &results);
+        const kernel_problem lists = {.rows = groups, .columns = entries};
+        kernel_step *step = steps_add(steps, row, next > 1 ? &between : spec, &lists);
         step_from_workspace(step, QDNN_OPERAND_X, from);
         step_set_number(step, NUMBER_N, n);
-        step_set_number(step, NUMBER_ROWS, groups);
-        step_set_number(step, NUMBER_COLUMNS, entries);
         if (next > 1) {
             step_from_workspace(step, QDNN_OPERAND_DSCALE, to);
             steps->workspace = to + aligned(groups * next * sizeof(float));
@@ -172,7 +170,6 @@ void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const ke
     if (segments > 1)
         first.gradient_factor = 0; /* it is applied in the last step */
     kernel_step *step = steps_add(steps, row, &first, problem);
-    step->grid[0] = lsq_backward_blocks(&first, n);
     if (segments == 1)
         return;
     step_from_workspace(step, QDNN_OPERAND_DSCALE, 0);

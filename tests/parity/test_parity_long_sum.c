@@ -63,14 +63,13 @@ static int64_t elements_of(const kernel_spec *spec, const lists *l)
     return spec->channels ? 1000003 + 977 * l->seed : (l->groups - 1) * run + run / 2 + 1;
 }
 
-static kernel_step step_of(const kernel_spec *spec, const lists *l, int64_t segments)
+static kernel_step step_of(const kernel_spec *spec, const lists *l)
 {
     kernel_steps steps = {0};
-    kernel_step *step = steps_add(&steps, kernel_find("long_sum"), spec,
-                                  &(kernel_problem){.rows = 1, .columns = (uint64_t)(l->groups * segments)});
+    kernel_step *step =
+        steps_add(&steps, kernel_find("long_sum"), spec,
+                  &(kernel_problem){.rows = (uint64_t)l->groups, .columns = (uint64_t)l->entries});
     step_set_number(step, NUMBER_N, (uint64_t)elements_of(spec, l));
-    step_set_number(step, NUMBER_ROWS, (uint64_t)l->groups);
-    step_set_number(step, NUMBER_COLUMNS, (uint64_t)l->entries);
     return *step;
 }
 
@@ -83,7 +82,7 @@ static void run_lists(ptxvm *vm, const char *sm, const kernel_spec *spec, const 
     ptxvm_address at[QDNN_OPERAND_COUNT] = {0};
     test_push_note("%d lists of %d", (int)l->groups, (int)entries);
     if (CHECK(x && sums && expected)) {
-        const kernel_step step = step_of(spec, l, segments);
+        const kernel_step step = step_of(spec, l);
         fill_lists(l, x);
         for (int64_t s = 0; s < count; s++) {
             const int64_t group = s / segments, first = s % segments * SEGMENT, left = entries - first;

@@ -5,54 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- Rules as C ---- */
-
-/* The closing parenthesis of the one that opened before `at`. */
-static const char *closing(const char *at)
-{
-    for (int depth = 1; *at; at++) {
-        depth += (*at == '(') - (*at == ')');
-        if (depth == 0)
-            return at;
-    }
-    return at;
-}
-
-/* The last " / " outside parentheses, between `at` and `end`. */
-static const char *last_quotient(const char *at, const char *end)
-{
-    const char *found = NULL;
-    for (int depth = 0; at < end; at++) {
-        depth += (*at == '(') - (*at == ')');
-        if (depth == 0 && strncmp(at, " / ", 3) == 0)
-            found = at;
-    }
-    return found;
-}
-
-/* "min(ceil(m / 8), 65535)" becomes least(quotient_up(m, 8), 65535). */
-static void put_c(tool_text *out, const char *at, const char *end)
-{
-    while (at < end) {
-        if (strncmp(at, "ceil(", 5) == 0) {
-            const char *stop = closing(at + 5), *slash = last_quotient(at + 5, stop);
-            tool_printf(out, "quotient_up(");
-            put_c(out, at + 5, slash ? slash : stop);
-            tool_printf(out, ", ");
-            if (slash)
-                put_c(out, slash + 3, stop);
-            else
-                tool_printf(out, "1");
-            tool_printf(out, ")");
-            at = stop + 1;
-        } else if (strncmp(at, "min(", 4) == 0) {
-            tool_printf(out, "least(");
-            at += 4;
-        } else
-            tool_append(out, at++, 1);
-    }
-}
-
 /* ---- Parameters ---- */
 
 static const char *c_type(const ptx_param_info *p)
@@ -65,6 +17,8 @@ static void put_parameters(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++)
         tool_printf(out, ", %s %s", c_type(&item->text.info.params[i]), item->text.info.params[i].name);
+    for (int i = 0; tool_launch_number(item, i); i++)
+        tool_printf(out, ", uint64_t %s", tool_launch_number(item, i));
 }
 
 /* One comment line per parameter: direction, element and size. */
@@ -72,7 +26,7 @@ static void describe(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++) {
         const ptx_param_info *p = &item->text.info.params[i];
-        const char *meaning = tool_number_meaning(p->name);
+        const char *meaning = tool_number_meaning(item->row, p->name);
         tool_pointer pointer;
         tool_printf(out, " *   %-12s ", p->name);
         if (!tool_pointer_of(item, i, &pointer))
@@ -83,19 +37,14 @@ static void describe(tool_text *out, const tool_item *item)
         else
             tool_printf(out, "%s, %s: %s bytes\n", pointer.direction, pointer.element, pointer.bytes);
     }
-}
-
-static bool has_rules(const tool_item *item)
-{
-    char rule[TOOL_RULE_TEXT];
-    return tool_grid_of(item, 0, rule) && tool_grid_of(item, 1, rule) && tool_grid_of(item, 2, rule);
+    const char *name = tool_launch_number(item, 0);
+    for (int i = 0; name; name = tool_launch_number(item, ++i))
+        tool_printf(out, " *   %-12s %s\n", name, tool_number_meaning(item->row, name));
 }
 
 static void put_launch(tool_text *out, const tool_item *item, const char *name)
 {
     tool_printf(out, "CUresult %s_launch(const %s_kernel *kernel, CUstream stream", name, name);
-    if (!has_rules(item))
-        tool_printf(out, ", const unsigned grid[3]");
     put_parameters(out, item);
     tool_printf(out, ")");
 }
@@ -198,44 +147,42 @@ static void load_function(tool_text *out, const tool_item *item, const char *nam
                 name, name);
 }
 
+/* Nothing is launched where there is nothing to do: no elements, or a side of the grid that is 0. */
 static void launch_function(tool_text *out, const tool_item *item, const char *name)
 {
     const ptx_info *info = &item->text.info;
-    const bool rules = has_rules(item);
+    const kernel_geometry *geometry = &item->text.geometry;
     put_launch(out, item, name);
     tool_printf(out, "\n{\n    void *parameters[] = {");
     for (int i = 0; i < info->n_params; i++)
         tool_printf(out, "%s&%s", i ? ", " : "", info->params[i].name);
     tool_printf(out, "};\n");
-    for (int i = 0; i < 3 && rules; i++) {
-        char rule[TOOL_RULE_TEXT];
-        tool_grid_of(item, i, rule);
-        tool_printf(out, "    const uint64_t %c = ", "xyz"[i] - 'x' + 'X');
-        put_c(out, rule, rule + strlen(rule));
-        tool_printf(out, ";\n");
+    for (int i = 0; i < 3; i++) {
+        char rule[KERNEL_RULE_CHARS];
+        kernel_rule_text(&geometry->grid[i], KERNEL_RULE_C, rule);
+        tool_printf(out, "    const uint64_t %c = %s;\n", "XYZ"[i], rule);
     }
-    if (rules)
-        tool_printf(out, "    if (X == 0 || Y == 0 || Z == 0)\n        return CUDA_SUCCESS;\n"
-                         "    if (X > INT32_MAX)\n        return CUDA_ERROR_INVALID_VALUE;\n");
+    tool_printf(out, "    if (X == 0 || Y == 0 || Z == 0)\n        return CUDA_SUCCESS;\n"
+                     "    if (X > INT32_MAX || Y > UINT16_MAX || Z > UINT16_MAX)\n        return "
+                     "CUDA_ERROR_INVALID_VALUE;\n");
     for (int i = 0; i < info->n_params; i++)
-        if (rules && strcmp(info->params[i].name, "n") == 0)
+        if (strcmp(info->params[i].name, "n") == 0)
             tool_printf(out, "    if (n == 0)\n        return CUDA_SUCCESS;\n");
     tool_printf(out,
-                rules ? "    return cuLaunchKernel(kernel->function, (unsigned)X, (unsigned)Y, (unsigned)Z, "
-                      : "    return cuLaunchKernel(kernel->function, grid[0], grid[1], grid[2], ");
-    tool_printf(out, "%u, 1, 1, %u, stream, parameters, NULL);\n}\n", (unsigned)item->text.geometry.block,
-                (unsigned)item->text.geometry.shared_dynamic);
+                "    return cuLaunchKernel(kernel->function, (unsigned)X, (unsigned)Y, (unsigned)Z, "
+                "%u, 1, 1, %u, stream, parameters, NULL);\n}\n",
+                (unsigned)geometry->block, (unsigned)geometry->shared_dynamic);
 }
 
 static void helpers(tool_text *out, const tool_item *item)
 {
-    char all[3 * TOOL_RULE_TEXT] = "";
+    char all[3 * KERNEL_RULE_CHARS] = "";
     for (int i = 0; i < 3; i++)
-        tool_grid_of(item, i, all + strlen(all));
-    if (strstr(all, "ceil("))
+        kernel_rule_text(&item->text.geometry.grid[i], KERNEL_RULE_C, all + strlen(all));
+    if (strstr(all, "quotient_up("))
         tool_printf(out, "static uint64_t quotient_up(uint64_t a, uint64_t b)\n{\n    return a / b + (a %% b "
                          "!= 0);\n}\n\n");
-    if (strstr(all, "min("))
+    if (strstr(all, "least("))
         tool_printf(out,
                     "static uint64_t least(uint64_t a, uint64_t b)\n{\n    return a < b ? a : b;\n}\n\n");
 }

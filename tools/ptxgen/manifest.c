@@ -37,7 +37,7 @@ static void parameters(tool_text *out, const tool_item *item, int indent)
     const ptx_info *info = &item->text.info;
     for (int i = 0; i < info->n_params; i++) {
         const ptx_param_info *p = &info->params[i];
-        const char *meaning = p->pointer ? NULL : tool_number_meaning(p->name);
+        const char *meaning = p->pointer ? NULL : tool_number_meaning(item->row, p->name);
         tool_printf(out, "%s\n%*s{\"name\": \"%s\", \"type\": \"%s\", \"offset\": %u, \"size\": %u",
                     i ? "," : "", indent, "", p->name, ptx_type_text(p->type), (unsigned)p->offset,
                     (unsigned)p->size);
@@ -49,14 +49,20 @@ static void parameters(tool_text *out, const tool_item *item, int indent)
     }
 }
 
-/* Rules for x, y and z; without a rule, the steps of the operation contain numbers. */
+/* Rules for x, y and z, and what the numbers in them mean that are not parameters. */
 static void grid(tool_text *out, const tool_item *item)
 {
     static const char axes[] = "xyz";
-    char rule[TOOL_RULE_TEXT];
-    for (int i = 0; i < 3; i++)
-        if (tool_grid_of(item, i, rule))
-            tool_printf(out, ", \"%c\": \"%s\"", axes[i], rule);
+    char rule[KERNEL_RULE_CHARS];
+    for (int i = 0; i < 3; i++) {
+        kernel_rule_text(&item->text.geometry.grid[i], KERNEL_RULE_TEXT, rule);
+        tool_printf(out, ", \"%c\": \"%s\"", axes[i], rule);
+    }
+    const char *name = tool_launch_number(item, 0);
+    for (int i = 0; name; name = tool_launch_number(item, ++i))
+        tool_printf(out, "%s\"%s\": \"%s\"", i ? ", " : ", \"numbers\": {", name,
+                    tool_number_meaning(item->row, name));
+    tool_printf(out, "%s", tool_launch_number(item, 0) ? "}" : "");
     if (item->text.geometry.elements_per_block && item->text.geometry.blocks)
         tool_printf(out, ", \"any\": true"); /* any other number gives the same bytes */
 }

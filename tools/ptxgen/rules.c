@@ -1,6 +1,6 @@
-/* The sizes of a kernel's parameters and its grid in a manifest, as expressions: "4 * ceil(n / 128)" bytes,
- * "ceil(m / 8)" blocks. Names in these rules are those of the kernel's own parameters. The registry computes
- * the same as numbers; a test evaluates every rule and compares. */
+/* The sizes of a kernel's parameters in a manifest, as expressions: "4 * ceil(n / 128)" bytes. Names in these rules are
+ * those of the kernel's own parameters. The registry computes the same as numbers; a test evaluates every rule and
+ * compares. */
 #include "tools/ptxgen/tool.h"
 
 #include <inttypes.h>
@@ -10,10 +10,7 @@
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/format.h"
-#include "kernels/integer/integer.h"
 #include "kernels/operations.h"
-#include "kernels/quant/matrix.h"
-#include "kernels/quant/quant.h"
 #include "kernels/tensor/prepack.h"
 
 /* ---- Text ---- */
@@ -289,7 +286,7 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
     else if (operation == KERNEL_INT4_TOPK)
         put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m * top");
     else if (operand == QDNN_OPERAND_X && operation == KERNEL_INT8_CONV2D)
-        put(text, "images * conv_channels * conv_h * conv_w");
+        put(text, "m / (conv_out_h * conv_out_w) * conv_channels * conv_h * conv_w");
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
         put_code_rows(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes,
                       operand == QDNN_OPERAND_X ? "m" : "rows", text);
@@ -369,6 +366,21 @@ static void size_of(const tool_item *item, const kernel_spec *spec, int operand,
 
 /* ---- Parameters ---- */
 
+const char *tool_launch_number(const tool_item *item, int i)
+{
+    const char *names[3 * KERNEL_RULE_MAX], *name;
+    int n = 0;
+    for (int axis = 0; axis < 3; axis++)
+        for (int k = 0; (name = kernel_rule_name(&item->text.geometry.grid[axis], k)) != NULL; k++) {
+            bool known = has_number(item, name);
+            for (int before = 0; before < n; before++)
+                known = known || names[before] == name;
+            if (!known)
+                names[n++] = name;
+        }
+    return i < n ? names[i] : NULL;
+}
+
 /* How a kernel uses the workspace that the parameter points to. */
 static const char *workspace_direction(const kernel_row *row, const kernel_spec *spec, const char *name)
 {
@@ -411,8 +423,10 @@ bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
     return true;
 }
 
-const char *tool_number_meaning(const char *name)
+const char *tool_number_meaning(const kernel_row *row, const char *name)
 {
+    if (kernel_operation_of(row) == KERNEL_TRANSPOSE && strcmp(name, "m") == 0)
+        return "number of matrices";
     static const char *const meanings[][2] = {
         {"n", "elements of the tensor"},
         {"rows", "rows of the matrix; of a product, of the weights"},
@@ -439,6 +453,10 @@ const char *tool_number_meaning(const char *name)
         {"conv_w", "width of x"},
         {"conv_out_h", "height of y"},
         {"conv_out_w", "width of y"},
+        {"page_slots", "slots of a page"},
+        {"page_stride", "elements from one page to the next"},
+        {"slot_stride", "elements from one slot of a page to the next"},
+        {"head_stride", "elements from one head of a slot to the next"},
         {"conv_stride", "height in the upper 32 bits, width in the lower"},
         {"conv_padding", "height in the upper 32 bits, width in the lower"},
         {"conv_dilation", "height in the upper 32 bits, width in the lower"},
@@ -447,149 +465,4 @@ const char *tool_number_meaning(const char *name)
         if (strcmp(meanings[i][0], name) == 0)
             return meanings[i][1];
     return NULL;
-}
-
-/* ---- Grids: the rule is derived from the grids that the registry launches for some problems ---- */
-
-enum { SIDE = 12288 /* 2^12 * 3 */, FEW = 384, GRID_CAP = 65535 };
-
-typedef struct variable {
-    const char *name;
-    size_t offset; /* in kernel_problem */
-} variable;
-
-#define VARIABLE(name, field)                                                                                \
-    {                                                                                                        \
-        name, offsetof(kernel_problem, field)                                                                \
-    }
-static const variable variables[] = {VARIABLE("rows", rows), VARIABLE("columns", columns), VARIABLE("m", m)};
-enum { VARIABLES = sizeof variables / sizeof variables[0] };
-
-static uint64_t *field_of(kernel_problem *p, int i)
-{
-    return (uint64_t *)((char *)p + variables[i].offset);
-}
-
-static uint64_t grid_at(const tool_item *item, const kernel_problem *problem, int axis)
-{
-    kernel_steps steps;
-    kernel_spec normal = kernel_spec_normal(item->row, &item->spec);
-    if (item->row->operation->steps == int_matmul_steps) { /* whose steps might choose another tile */
-        kernel_step step = {.grid = {1, 1, 1}};
-        int_set_grid(&normal, problem, &step);
-        return step.grid[axis];
-    }
-    if (normal.group_index && kernel_is_matrix(item->row, &normal) &&
-        item->row->operation->steps == tile_steps) {
-        /* which would choose whether there is a table */
-        steps = (kernel_steps){0};
-        matrix_staged_step(item->row, &normal, problem, &steps);
-        return steps.at[0].grid[axis];
-    }
-    kernel_steps_of(item->row, &normal, problem, &steps);
-    for (int i = steps.count; i-- > 0;)
-        if (steps.at[i].row == item->row && kernel_spec_equal(&steps.at[i].spec, &normal))
-            return steps.at[i].grid[axis];
-    return 0;
-}
-
-static kernel_problem usual_problem(void)
-{
-    return (kernel_problem){.rows = SIDE,
-                            .columns = SIDE,
-                            .m = FEW,
-                            .x_stride = SIDE,
-                            .y_stride = SIDE,
-                            .table_rows = SIDE,
-                            .experts = 4,
-                            .top = 8,
-                            .conv = {.images = 1, .channels = 16, .outputs = 16, .groups = 1}};
-}
-
-/* "ceil(m / 8)", derived from the grid when only this variable is large; `whole` is its value. */
-static void put_quotient(rule_text text, const char *name, uint64_t whole, uint64_t blocks)
-{
-    uint64_t each = blocks ? whole / blocks : 1;
-    if (each > 1)
-        put(text, "ceil(%s / %" PRIu64 ")", name, each);
-    else
-        put(text, "%s", name);
-}
-
-/* Whether each block takes a fixed number of elements, wherever rows end. */
-static bool by_elements(const tool_item *item)
-{
-    const kernel_geometry *g = &item->text.geometry;
-    kernel_problem odd = usual_problem();
-    odd.rows = 1001;
-    return !g->blocks && g->elements_per_block &&
-           grid_at(item, &odd, 0) == ceil_div(odd.rows * odd.columns, g->elements_per_block);
-}
-
-/* The rule for one variable, from a problem where the grid depends only on it. */
-static void put_variable(const tool_item *item, int axis, int which, kernel_problem problem, rule_text text)
-{
-    rule_text quotient;
-    uint64_t *value = field_of(&problem, which);
-    put_quotient(quotient, variables[which].name, *value, grid_at(item, &problem, axis));
-    *value = (uint64_t)GRID_CAP << 12;
-    if (axis && grid_at(item, &problem, axis) == GRID_CAP)
-        put(text, "min(%.100s, %d)", quotient, GRID_CAP);
-    else
-        put(text, "%s", quotient);
-}
-
-/* The product of the rules for all variables that the grid depends on. */
-static void put_variables(const tool_item *item, int axis, rule_text text)
-{
-    const kernel_problem usual = usual_problem();
-    const uint64_t blocks = grid_at(item, &usual, axis);
-    int found[VARIABLES], n = 0;
-    for (int i = 0; i < VARIABLES; i++) {
-        kernel_problem other = usual;
-        *field_of(&other, i) *= 2;
-        if (grid_at(item, &other, axis) != blocks)
-            found[n++] = i;
-    }
-    put(text, "%" PRIu64, blocks);
-    for (int i = 0; i < n; i++) {
-        kernel_problem alone = usual;
-        rule_text one, before;
-        for (int k = 0; k < n; k++)
-            if (k != i)
-                *field_of(&alone, found[k]) = 1;
-        put_variable(item, axis, found[i], alone, one);
-        memcpy(before, text, sizeof before);
-        put(text, "%.100s%s%.100s", i ? before : "", i ? " * " : "", one);
-    }
-}
-
-bool tool_grid_of(const tool_item *item, int axis, char text[TOOL_RULE_TEXT])
-{
-    const kernel_problem usual = usual_problem();
-    const uint64_t blocks = grid_at(item, &usual, axis);
-    const kernel_geometry *g = &item->text.geometry;
-    const bool flat = has_number(item, "n") && !has_number(item, "rows");
-    const kernel_operation operation = kernel_operation_of(item->row);
-    if (flat && (axis || g->blocks)) {
-        put(text, "%" PRIu64, axis ? 1 : g->blocks);
-        return true;
-    }
-    if (!blocks || item->spec.grouped || operation == KERNEL_INT8_CONV2D)
-        return false;
-    if (operation == KERNEL_PREPACK && !item->spec.unpack && axis == 0) {
-        const char *n = outputs_of(&item->spec),
-                   *k = item->spec.reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
-        put(text, "ceil(ceil(%s / %d) * ceil(%s / %d) / %u)", n, UNIT_N, k, UNIT_K, (unsigned)g->block / 32);
-        return true;
-    }
-    if (flat || by_elements(item)) {
-        if (axis == 0 && !g->blocks)
-            put(text, "ceil(%s / %" PRIu64 ")", flat ? "n" : "rows * columns", g->elements_per_block);
-        else
-            put(text, "%" PRIu64, blocks);
-        return true;
-    }
-    put_variables(item, axis, text);
-    return true;
 }

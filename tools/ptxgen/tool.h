@@ -84,7 +84,7 @@ int tool_render_launcher(const tool_item *items, int n, tool_file *files);
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 
-/* ---- rules.c: a kernel's parameters and grid as expressions ---- */
+/* ---- rules.c: the sizes of a kernel's parameters as expressions ---- */
 
 enum { TOOL_RULE_TEXT = 256 };
 
@@ -98,9 +98,9 @@ typedef struct tool_pointer {
 /* The parameter with that index; false if it is a number. */
 bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out);
 /* The meaning of the number of that name; null if unknown. */
-const char *tool_number_meaning(const char *name);
-/* The number of blocks along x, y or z (0 to 2); false if there is no simple rule. */
-bool tool_grid_of(const tool_item *item, int axis, char text[TOOL_RULE_TEXT]);
+const char *tool_number_meaning(const kernel_row *row, const char *name);
+/* The name of the i-th number that the rules of the grid use and that is not a parameter of the kernel; null past the end. */
+const char *tool_launch_number(const tool_item *item, int i);
 
 /* The members of "settings": "data": "f16", ... */
 void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec);
