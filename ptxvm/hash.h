@@ -8,5 +8,8 @@
 
 uint32_t pvm_hash_text(const char *text, size_t length);
 uint32_t pvm_hash_pair(uint64_t a, uint64_t b);
+/* The same with a given key, whose second number is odd: for tests, which must not depend on chance. */
+uint32_t pvm_hash_text_keyed(const uint64_t with[2], const char *text, size_t length);
+uint32_t pvm_hash_pair_keyed(const uint64_t with[2], uint64_t a, uint64_t b);
 
 #endif

@@ -31,22 +31,38 @@ static uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* The low bits choose the slot, but after a fold they may depend on a few bits of the key alone: with 1 key in 30, keys
+ * that differ in their upper bits would share a few slots. So all bits are mixed into the result. */
+static uint32_t finish(uint64_t h)
+{
+    return (uint32_t)((h ^ h >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+uint32_t pvm_hash_pair_keyed(const uint64_t with[2], uint64_t a, uint64_t b)
+{
+    return finish(fold(fold(a ^ with[0], with[1]) ^ b, with[1]));
+}
+
+uint32_t pvm_hash_text_keyed(const uint64_t with[2], const char *text, size_t length)
+{
+    uint64_t h = with[0] ^ length, word;
+    for (; length >= sizeof word; text += sizeof word, length -= sizeof word) {
+        memcpy(&word, text, sizeof word);
+        h = fold(h ^ word, with[1]);
+    }
+    word = 0;
+    memcpy(&word, text, length);
+    return finish(fold(h ^ word, with[1]));
+}
+
 uint32_t pvm_hash_pair(uint64_t a, uint64_t b)
 {
     pthread_once(&once, make_key);
-    uint64_t h = fold(a ^ key[0], key[1]);
-    return (uint32_t)fold(h ^ b, key[1]);
+    return pvm_hash_pair_keyed(key, a, b);
 }
 
 uint32_t pvm_hash_text(const char *text, size_t length)
 {
     pthread_once(&once, make_key);
-    uint64_t h = key[0] ^ length, word;
-    for (; length >= sizeof word; text += sizeof word, length -= sizeof word) {
-        memcpy(&word, text, sizeof word);
-        h = fold(h ^ word, key[1]);
-    }
-    word = 0;
-    memcpy(&word, text, length);
-    return (uint32_t)fold(h ^ word, key[1]);
+    return pvm_hash_text_keyed(key, text, length);
 }

@@ -219,31 +219,55 @@ TEST_CASE(Hostile, LongChainOfCalls)
 
 /* ---- Hashes ---- */
 
-/* Keys that collided before the hashes had a key: 4,096 of them in 256 slots should leave hardly any empty. */
-TEST_CASE(Hostile, KeysOfHashTablesAreSpread)
+enum { HASH_KEYS = 4096, HASH_SLOTS = 256 };
+
+/* How many slots the hashes of a kind of text or numbers fill. */
+static int slots_filled(const uint64_t key[2], int kind)
 {
-    enum { KEYS = 4096, SLOTS = 256 };
     const uint64_t inverse = UINT64_C(0xf1de83e19937733d); /* of 0x9e3779b97f4a7c15 */
-    bool constants[SLOTS] = {0}, registers[SLOTS] = {0}, names[SLOTS] = {0};
-    int n_constants = 0, n_registers = 0, n_names = 0;
-    CHECK_EQ_U64(inverse * UINT64_C(0x9e3779b97f4a7c15), 1);
-    for (uint32_t i = 0; i < KEYS; i++) {
+    bool filled[HASH_SLOTS] = {0};
+    int n = 0;
+    for (uint32_t i = 0; i < HASH_KEYS; i++) {
         char name[32];
         int length = snprintf(name, sizeof name, "%%common_prefix_%u", i);
-        constants[pvm_hash_pair(i * inverse, 0) % SLOTS] = true;
-        registers[pvm_hash_pair(1, (uint64_t)i << 20) % SLOTS] = true;
-        names[pvm_hash_text(name, (size_t)length) % SLOTS] = true;
-        CHECK_EQ_U32(pvm_hash_text(name, (size_t)length), pvm_hash_text(name, (size_t)length));
+        uint32_t hash = kind == 0   ? pvm_hash_pair_keyed(key, i * inverse, 0)
+                        : kind == 1 ? pvm_hash_pair_keyed(key, 1, (uint64_t)i << 20)
+                                    : pvm_hash_text_keyed(key, name, (size_t)length);
+        n += !filled[hash % HASH_SLOTS];
+        filled[hash % HASH_SLOTS] = true;
     }
-    for (int i = 0; i < SLOTS; i++) {
-        n_constants += constants[i];
-        n_registers += registers[i];
-        n_names += names[i];
+    return n;
+}
+
+/* Constants, registers and names that collided before: for every key of a fixed sequence, 4,096 of them in 256 slots
+ * leave hardly any empty. */
+TEST_CASE(Hostile, KeysOfHashTablesAreSpread)
+{
+    uint64_t state = 1;
+    for (int i = 0; i < 400; i++) {
+        uint64_t key[2];
+        for (int k = 0; k < 2; k++) { /* splitmix64 */
+            uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+            z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+            z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+            key[k] = z ^ z >> 31;
+        }
+        key[1] |= 1;
+        for (int kind = 0; kind < 3; kind++)
+            if (slots_filled(key, kind) <= HASH_SLOTS - 16)
+                FAIL("key %d, kind %d: %d of %d slots", i, kind, slots_filled(key, kind), HASH_SLOTS);
     }
-    CHECK(n_constants > SLOTS - 16 && n_registers > SLOTS - 16 && n_names > SLOTS - 16);
-    /* Bytes behind the end of the text do not count, and its length does. */
+}
+
+/* The hashes of a process have one key; bytes behind the end of a text do not count, and its length does. */
+TEST_CASE(Hostile, HashesDependOnTheirTextAlone)
+{
+    const uint64_t key[2] = {3, 5};
+    CHECK_EQ_U32(pvm_hash_text("%common", 7), pvm_hash_text("%common", 7));
+    CHECK_EQ_U32(pvm_hash_pair(1, 2), pvm_hash_pair(1, 2));
     CHECK_EQ_U32(pvm_hash_text("abcdefghijk", 10), pvm_hash_text("abcdefghijX", 10));
-    CHECK(pvm_hash_text("a\0", 2) != pvm_hash_text("a", 1));
+    CHECK(pvm_hash_text_keyed(key, "a\0", 2) != pvm_hash_text_keyed(key, "a", 1));
+    CHECK(pvm_hash_pair_keyed(key, 1, 2) != pvm_hash_pair_keyed(key, 2, 1));
 }
 
 /* ---- Control flow ---- */
