@@ -10,11 +10,15 @@
 
 static const kernel_alias aliases[] = {
     {"quant.linear_4bit", "matmul_int4",
-     "layout=interleaved code=unsigned groups=none reduction=rows bias=f32"},
+     "layout=interleaved code=unsigned groups=none reduction=rows bias=f32", KERNEL_ANY_ROWS,
+     "a product with 4-bit weights that are their codes, and a bias"},
     {"quant.linear_4bit.affine_grouped", "matmul_int4_zp",
-     "layout=interleaved groups=columns zero=u32 reduction=rows bias=f32"},
-    {"quant.int4.matvec.scaled", "matmul_int4", "layout=words code=twos " ROW_SCALES},
-    {"quant.int4.batched_matvec.scaled", "matmul_int4", "layout=words code=twos " ROW_SCALES " tile_rows=8"},
+     "layout=interleaved groups=columns zero=u32 reduction=rows bias=f32", KERNEL_ANY_ROWS,
+     "a product with 4-bit weights that have a scale and a zero point per group and column, and a bias"},
+    {"quant.int4.matvec.scaled", "matmul_int4", "layout=words code=twos " ROW_SCALES, KERNEL_ONE_ROW,
+     "a vector times i4 weights with one scale per row"},
+    {"quant.int4.batched_matvec.scaled", "matmul_int4", "layout=words code=twos " ROW_SCALES " tile_rows=8",
+     KERNEL_SEVERAL_ROWS, "vectors times i4 weights with one scale per row"},
 };
 
 const kernel_alias *kernel_alias_at(int index)
@@ -58,4 +62,54 @@ const kernel_row *kernel_open(const char *name, kernel_spec *spec)
     if (alias && (!row || !kernel_spec_set_words(row, spec, alias->settings, error, sizeof error)))
         return NULL; /* a defect of the table; tests emit every alias */
     return row;
+}
+
+/* Whether the specification has all settings of the alias. */
+static bool fits(const kernel_alias *alias, const kernel_row *row, const kernel_spec *normal)
+{
+    kernel_spec with = *normal;
+    char error[256];
+    if (strcmp(alias->kernel, row->name) != 0 ||
+        !kernel_spec_set_words(row, &with, alias->settings, error, sizeof error))
+        return false;
+    with.tile_rows = normal->tile_rows;
+    with = kernel_spec_normal(row, &with);
+    return kernel_spec_equal(&with, normal);
+}
+
+const char *kernel_operation_name(const kernel_row *row, const kernel_spec *spec, uint64_t m)
+{
+    const kernel_spec normal = kernel_spec_normal(row, spec);
+    for (int i = 0; kernel_alias_at(i); i++)
+        if ((aliases[i].rows == KERNEL_ANY_ROWS || (aliases[i].rows == KERNEL_ONE_ROW) == (m == 1)) &&
+            fits(&aliases[i], row, &normal))
+            return aliases[i].name;
+    return row->operation_name;
+}
+
+/* The value that the words give a key, up to the next space; null: none. */
+static const char *value_in(const char *words, const char *key)
+{
+    const size_t length = strlen(key);
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strncmp(at, key, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
+bool kernel_name_set(const char *name, const kernel_row *row, kernel_spec *spec, const char *key,
+                     const char *value, char *error, size_t error_size)
+{
+    const kernel_alias *alias = kernel_find_alias(name);
+    const char *fixed = alias && strcmp(key, "tile_rows") ? value_in(alias->settings, key) : NULL;
+    const int length = fixed ? (int)strcspn(fixed, " ") : 0;
+    if (fixed && (strncmp(fixed, value, (size_t)length) != 0 || value[length] != 0)) {
+        snprintf(error, error_size, "%s=%s: %s fixes %s=%.*s; fix: leave it out, or name the kernel %s", key,
+                 value, name, key, length, fixed, row->name);
+        return false;
+    }
+    if (kernel_takes(row, key))
+        return kernel_spec_set(row, spec, key, value, error, error_size);
+    const kernel_row named = {name, row->operation_name, row->summary, row->operation, row->format};
+    return kernel_spec_set(&named, spec, key, value, error, error_size);
 }

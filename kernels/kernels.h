@@ -225,9 +225,16 @@ const kernel_row *kernel_find(const char *name);
 /* ---- Names for a row with some settings fixed (aliases.c) ---- */
 
 typedef struct kernel_alias {
-    const char *name;     /* stable: "quant.linear_4bit" */
-    const char *kernel;   /* "matmul_int4" */
-    const char *settings; /* "layout=interleaved code=unsigned ..." */
+    const char *name;   /* stable: "quant.linear_4bit" */
+    const char *kernel; /* "matmul_int4" */
+    /* "layout=interleaved code=unsigned ...": fixed by the name, except tile_rows, which no result depends on */
+    const char *settings;
+    enum {
+        KERNEL_ANY_ROWS,
+        KERNEL_ONE_ROW,
+        KERNEL_SEVERAL_ROWS
+    } rows; /* of x, for which the name is meant */
+    const char *summary;
 } kernel_alias;
 const kernel_alias *kernel_alias_at(int index); /* null past the end */
 const kernel_alias *kernel_find_alias(const char *name);
@@ -235,6 +242,14 @@ const kernel_alias *kernel_find_alias(const char *name);
 /* The row that a name stands for (a row's own name, its operation's, or an alias), and the settings that the
  * name implies. Null if the name is unknown. */
 const kernel_row *kernel_open(const char *name, kernel_spec *spec);
+
+/* The stable name of what a specification computes for m rows of x: of the alias that fits, or of the row. */
+const char *kernel_operation_name(const kernel_row *row, const kernel_spec *spec, uint64_t m);
+
+/* kernel_spec_set for a row that was opened by that name: an alias's own settings cannot be changed, and errors say the
+ * name that the caller knows. */
+bool kernel_name_set(const char *name, const kernel_row *row, kernel_spec *spec, const char *key,
+                     const char *value, char *error, size_t error_size);
 
 /* Sets fields from words separated by spaces: "data=f16 group_size=64". Returns false, with the reason, if
  * one is not accepted. */

@@ -72,6 +72,18 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
         "settings: scale_nf4 has no setting 'zero'; it takes data, scale, group_size, channels, groups, "
         "group_rows, layout, division, floor, scale_order, scale_swizzle, global_scale, nested, group_index");
     CHECK_EQ_I64(qdnnEmitPtx("scale_nf4", "90", NULL, NULL), QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    check_refused(
+        "quant.linear_4bit", "90", "layout=words", QDNN_STATUS_BAD_PARAM,
+        "settings: layout=words: quant.linear_4bit fixes layout=interleaved; fix: leave it out, or name the "
+        "kernel matmul_int4");
+    check_refused(
+        "quant.linear_4bit", "90", "reduction=row", QDNN_STATUS_BAD_PARAM,
+        "settings: reduction=row: quant.linear_4bit fixes reduction=rows; fix: leave it out, or name the "
+        "kernel matmul_int4");
+    const char *allowed[] = {"layout=interleaved", "data=f16", NULL};
+    qdnnPtx_t out;
+    if (CHECK(qdnnEmitPtx("quant.linear_4bit", "90", allowed, &out) == QDNN_STATUS_SUCCESS))
+        qdnnFreePtx(&out);
 }
 
 /* The message is cut to the buffer, and a buffer of no size is left alone. */

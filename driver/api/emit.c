@@ -8,7 +8,8 @@
 #include "driver/base/check.h"
 #include "kernels/kernels.h"
 
-static qdnnStatus_t apply_setting(const kernel_row *row, kernel_spec *spec, const char *setting)
+static qdnnStatus_t apply_setting(const char *name, const kernel_row *row, kernel_spec *spec,
+                                  const char *setting)
 {
     char key[32], reason[512];
     const char *equals = strchr(setting, '=');
@@ -17,7 +18,7 @@ static qdnnStatus_t apply_setting(const kernel_row *row, kernel_spec *spec, cons
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "settings: '%s' is not of the form key=value", setting);
     memcpy(key, setting, length);
     key[length] = 0;
-    if (kernel_spec_set(row, spec, key, equals + 1, reason, sizeof reason))
+    if (kernel_name_set(name, row, spec, key, equals + 1, reason, sizeof reason))
         return QDNN_STATUS_SUCCESS;
     bool known = kernel_takes(row, key);
     return qdnn_error(known ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "settings: %s",
@@ -55,7 +56,7 @@ qdnnStatus_t qdnnEmitPtx(const char *kernel, const char *sm, const char *const *
         return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
                           "sm is '%s', which is not a known target (sm_90 is one)", sm);
     for (; settings && *settings; settings++)
-        CHECK_STATUS(apply_setting(row, &spec, *settings));
+        CHECK_STATUS(apply_setting(kernel, row, &spec, *settings));
     return emit(row, &spec, target, out);
 }
 

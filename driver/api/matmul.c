@@ -250,7 +250,11 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
                               const request *r, qdnnPlan_t *out)
 {
     qdnnPlan_t plan = NULL;
-    CHECK_STATUS(plan_new(handle, way == &matmul_cublas ? "quant.matmul" : r->row->operation_name, &plan));
+    CHECK_STATUS(plan_new(handle,
+                          way == &matmul_cublas
+                              ? "quant.matmul"
+                              : kernel_operation_name(r->row, &r->spec, (uint64_t)c->shape.m),
+                          &plan));
     plan->is_product = !r->problem.quantizes || way == &matmul_cublas;
     plan->rows = (uint64_t)c->shape.m;
     plan->info.choice = way->choice;

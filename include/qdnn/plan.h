@@ -149,8 +149,9 @@ QDNN_API qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int6
 
 /* What a plan does, for display and for tools. */
 typedef struct {
-    size_t size;           /* sizeof(qdnnPlanInfo_t): set it before the call */
-    const char *operation; /* "quant.nf4.quantize"; "quant.matmul" for a product by cuBLAS */
+    size_t size; /* sizeof(qdnnPlanInfo_t): set it before the call */
+    /* the most specific stable name: "quant.nf4.quantize", "quant.linear_4bit"; "quant.matmul" for a product by cuBLAS */
+    const char *operation;
     int kernels;           /* launches per execute; 0 for an empty tensor */
     uint64_t blocks;       /* in all launches together */
     uint32_t blockThreads; /* of the first kernel */
@@ -217,7 +218,8 @@ QDNN_API const char *qdnnGetOperationName(int index);
 QDNN_API qdnnStatus_t qdnnFindOperation(const char *operation, const char **kernel);
 
 /* Gets the kernel settings that an operation's name implies: quant.linear_4bit, for example, is the kernel
- * for products with some of its settings fixed. qdnnEmitPtx applies them when given that name.
+ * for products with some of its settings fixed. qdnnEmitPtx applies them when given that name, and refuses to change
+ * them (except tile_rows, on which no result depends).
  *   operation   its stable name
  *   settings    receives them, "layout=interleaved code=unsigned ..."; "" if the name implies none. Lives as
  *               long as the library

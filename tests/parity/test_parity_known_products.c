@@ -24,7 +24,8 @@ static bool put_row(small_product *p, const float *x, const float *bias)
                       small_product_set(p, QDNN_MATMUL_BIAS_TYPE, QDNN_DATA_F32)));
 }
 
-/* The kernel of a plan has the settings that an operation's name stands for; which product computes it is free. */
+/* A plan has the name of the operation, and its kernel the settings that the name stands for; which product computes it
+ * is free. */
 static void check_named(const small_product *p, const char *operation)
 {
     qdnnPlanInfo_t info = {.size = sizeof info};
@@ -35,6 +36,7 @@ static void check_named(const small_product *p, const char *operation)
         !CHECK_QDNN(qdnnGetOperationSettings(operation, &settings)))
         return;
     CHECK_EQ_STR(own, kernel);
+    CHECK_EQ_STR(info.operation, operation);
     snprintf(words, sizeof words, "%s", settings);
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
         if (strncmp(word, "tile_rows=", 10) != 0)

@@ -42,7 +42,9 @@ static const tool_form *form_of(const tool_options *options)
 int tool_item_make(tool_item *item, const tool_options *options, const kernel_row *row,
                    const kernel_spec *spec, const ptx_sm *sm)
 {
-    *item = (tool_item){.row = row, .spec = *spec, .sm = sm};
+    const kernel_alias *alias = options->name ? kernel_find_alias(options->name) : NULL;
+    *item = (tool_item){
+        .row = row, .operation = alias ? alias->name : row->operation_name, .spec = *spec, .sm = sm};
     kernel_file_name(row, spec, sm, item->stem, sizeof item->stem);
     kernel_entry_name(row, item->entry, sizeof item->entry);
     item->base = item->stem;
@@ -50,7 +52,7 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
     ptx_error error;
     if (kernel_emit(row, spec, sm, &how, &item->text, &error))
         return TOOL_OK;
-    return tool_fail("%s for %s: %s", row->name, sm->name, error.text);
+    return tool_fail("%s for %s: %s", options->name ? options->name : row->name, sm->name, error.text);
 }
 
 /* Renders and writes every file of the form: PREFIX + suffix, or `whole` itself if the form has one file. */
@@ -117,10 +119,10 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
         const char *near =
             kernel_takes(options->row, s->key) ? NULL : tool_nearest(s->key, tool_key_name, NULL);
         if (near && kernel_takes(options->row, near))
-            return tool_usage_error("%s has no setting '%s'; did you mean '%s'?", options->row->name, s->key,
+            return tool_usage_error("%s has no setting '%s'; did you mean '%s'?", options->name, s->key,
                                     near);
         char error[512];
-        if (!kernel_spec_set(options->row, spec, s->key, s->value, error, sizeof error))
+        if (!kernel_name_set(options->name, options->row, spec, s->key, s->value, error, sizeof error))
             return tool_usage_error("%s", error);
     }
     return TOOL_OK;

@@ -86,8 +86,8 @@ void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files
     tool_printf(out, "%*s\"kernel\": \"%s\",\n", indent, "", item->row->name);
     tool_printf(out, "%*s\"summary\": ", indent, "");
     tool_quote(out, item->row->summary);
-    if (item->row->operation_name)
-        tool_printf(out, ",\n%*s\"operation\": \"%s\"", indent, "", item->row->operation_name);
+    if (item->operation)
+        tool_printf(out, ",\n%*s\"operation\": \"%s\"", indent, "", item->operation);
     tool_printf(out, ",\n%*s\"entry\": \"%s\",\n", indent, "", item->entry);
     tool_printf(out, "%*s\"sm\": \"%s\",\n", indent, "", item->sm->name);
     tool_printf(out, "%*s\"ptx_version\": \"%d.%d\",\n", indent, "", info->version / 10, info->version % 10);

@@ -87,6 +87,7 @@ static int parse_kernel(void *options, const char *value)
     if (o->row)
         return tool_usage_error("--kernel is given twice; --all writes every kernel");
     o->row = kernel_open(value, &o->spec);
+    o->name = value;
     if (!o->row)
         return tool_unknown("kernel", value, tool_kernel_name, NULL, "ptxgen --list names them");
     return set_mode(o, MODE_KERNEL);
@@ -200,7 +201,7 @@ static int check(tool_options *o)
     if (o->mode != MODE_KERNEL)
         return TOOL_OK;
     if (o->n_sms == 0)
-        return tool_usage_error("--kernel %s needs --sm, as in --sm 90", o->row->name);
+        return tool_usage_error("--kernel %s needs --sm, as in --sm 90", o->name);
     if (o->output && o->outdir)
         return tool_usage_error("-o and --outdir exclude each other");
     if (o->n_sms > 1 && !o->outdir && !(o->form && o->form->all_sms))

@@ -20,6 +20,7 @@ typedef struct tool_form tool_form;
 typedef struct tool_options {
     tool_mode mode;
     const kernel_row *row;
+    const char *name;      /* the kernel's, as it was given */
     kernel_spec spec;      /* the settings implied by the kernel's name, before --set */
     const tool_form *form; /* null: not given */
     const char *output, *outdir;
@@ -43,6 +44,7 @@ const char *tool_sm_name(const void *list, int index);
 
 typedef struct tool_item {
     const kernel_row *row;
+    const char *operation; /* its stable name; null: it is a part of others */
     kernel_spec spec;
     const ptx_sm *sm;
     char stem[KERNEL_FILE_NAME];
