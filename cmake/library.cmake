@@ -1,7 +1,7 @@
 # libqdnn, shared and static, and what an installed tree needs to be found again.
 include(CMakePackageConfigHelpers)
 
-set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_base> $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
+set(QDNN_OBJECTS $<TARGET_OBJECTS:qdnn_base> $<TARGET_OBJECTS:qdnn_boards> $<TARGET_OBJECTS:qdnn_ptxgen> $<TARGET_OBJECTS:qdnn_kernels> $<TARGET_OBJECTS:qdnn_driver>)
 
 # The linked ptxvm, as archives: whoever links our libraries and ptxvm's own has each object once.
 set(QDNN_VM "")

@@ -243,6 +243,8 @@ struct vm_launch {
 struct ptxvm {
     ptxvm_config config;
     pvm_target device;
+    const struct sm_traits *traits; /* of the device, or of the next later SM that is in the table */
+    const struct board *board;
     lanes_level level;
     vm_memory *memory;
     uint64_t launches;

@@ -127,6 +127,8 @@ typedef struct ptxvm_config {
     unsigned checks; /* PTXVM_CHECK_*; with init, race or sync, blocks run on one host thread */
     ptxvm_counters_level counters;
     uint64_t limits[PTXVM_LIMITS]; /* 0: from the environment, or the default */
+    const char *board; /* "a100": the board to act as, of that SM (which may be null); null: the usual one of
+                          the SM. boards/boards.def lists them */
 } ptxvm_config;
 
 /* Sets step_limit, memory_bytes, heap_bytes and limits, where they are 0, from the environment (PTXVM_STEPS,

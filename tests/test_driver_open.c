@@ -27,8 +27,8 @@ static void begin(const char *libcuda, const char *settings)
     char text[512];
     snprintf(text, sizeof text, "QDNN_LIBCUDA=%s", libcuda);
     cuda_close_all();
-    environment_set(
-        "QDNN_DEVICE= QDNN_REQUIRE_GPU= PTXVM_SM= PTXVM_FAULT= PTXVM_DRIVER_VERSION= PTXVM_DEVICES=");
+    environment_set("QDNN_DEVICE= QDNN_REQUIRE_GPU= PTXVM_SM= PTXVM_GPU= PTXVM_FAULT= PTXVM_DRIVER_VERSION= "
+                    "PTXVM_DEVICES=");
     environment_set(text);
     environment_set(settings);
 }
@@ -196,9 +196,10 @@ TEST_CASE(DriverOpen, UnknownTextsAreNamed)
     begin(FAKE("12_4"), NULL);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         check_fails(texts[i], QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, texts[i],
-                    "auto, cuda, cuda:N, vm or vm:sm_XX");
-    check_fails("vm:sm_12", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM 'sm_12'", "vm:sm_90");
-    check_fails("vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM ''", "vm:sm_90");
+                    "auto, cuda, cuda:N, vm, vm:sm_XX or vm:BOARD");
+    check_fails("vm:sm_12", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM or board 'sm_12'",
+                "vm:sm_90");
+    check_fails("vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "does not know the SM or board ''", "vm:sm_90");
     environment_set("QDNN_DEVICE=tpu");
     check_fails(NULL, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "'tpu'", "QDNN_DEVICE");
     end();
@@ -309,6 +310,41 @@ TEST_CASE(DriverOpen, ThePtxvmsSettings)
     end();
     begin("", "PTXVM_DRIVER_VERSION=10020");
     check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_DRIVER_TOO_OLD, "10.2", "11.0");
+    end();
+}
+
+static void check_board(const char *device, const char *settings, int sm, int multiprocessors)
+{
+    cuda_device d;
+    int count = 0;
+    test_push_note("device '%s', %s", device, settings);
+    begin("", settings);
+    if (CHECK_EQ_I64(cuda_device_choose(device, &d), QDNN_STATUS_SUCCESS)) {
+        CHECK_EQ_I64(d.major * 10 + d.minor, sm);
+        CHECK_EQ_I64(d.api->cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d.device),
+                     0);
+        CHECK_EQ_I64(count, multiprocessors);
+    }
+    end();
+    test_pop_note();
+}
+
+/* What the caller names comes before the environment; in the environment the two must agree. */
+TEST_CASE(DriverOpen, Boards)
+{
+    NEED_PTXVM;
+    check_board("vm:a100", "PTXVM_SM=", 80, 108);
+    check_board("vm:RTX4090", "PTXVM_SM=sm_90 PTXVM_GPU=h100", 89, 128);
+    check_board("vm:sm_89", "PTXVM_GPU=rtx4090", 89, 128);
+    check_board("vm:sm_89", "PTXVM_GPU=a100", 89, 58);
+    check_board("vm", "PTXVM_GPU=a40", 86, 84);
+    check_board("vm", "PTXVM_GPU=a40 PTXVM_SM=sm_86", 86, 84);
+    begin("", "PTXVM_GPU=a99");
+    check_fails("vm", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "PTXVM_GPU is 'a99'", "a100");
+    check_fails("vm:a99", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "'a99'", "rtx5090");
+    end();
+    begin("", "PTXVM_GPU=a100 PTXVM_SM=sm_90");
+    check_fails("vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, "PTXVM_GPU=a100 has sm_80", "PTXVM_SM=sm_90");
     end();
 }
 

@@ -10,6 +10,7 @@
 #include "driver/cuda/cuda_error.h"
 #include "driver/cuda/open.h"
 #ifdef QDNN_PTXVM
+#include "boards/boards.h"
 #include "ptxgen/sm.h"
 #include "ptxvm/cuda/ptxvm_cuda.h"
 #endif
@@ -188,7 +189,7 @@ qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem)
 
 static struct {
     bool ready;
-    char sm[16]; /* the SM that it emulates, or will */
+    char name[16]; /* the SM or board that it emulates, or will */
     driver driver;
 } linked;
 
@@ -199,31 +200,68 @@ static void *find_in_ptxvm(const char *name, const char *symbol, int since)
     return ptxvm_cuda_symbol(symbol);
 }
 
-/* ptxvm is configured once, not for every attempt; otherwise the faults requested by PTXVM_FAULT would be
- * counted from the start each time. */
-static qdnnStatus_t configure(const char *sm, driver_problem *problem)
+/* The value of a variable that is set and not empty; else null. */
+static const char *variable(const char *name)
 {
-    if (!strcmp(linked.sm, sm))
-        return QDNN_STATUS_SUCCESS;
-    if (!ptxvm_cuda_configure(&(ptxvm_cuda_settings){.sm = sm}))
-        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
-                                  "ptxvm cannot start, because of its settings: %s",
-                                  ptxvm_cuda_last_sentence());
-    snprintf(linked.sm, sizeof linked.sm, "%s", sm);
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* What ptxvm acts as where no device is named: PTXVM_GPU, else PTXVM_SM, else sm_90a. */
+static qdnnStatus_t name_from_environment(const char **name, driver_problem *problem)
+{
+    const char *gpu = variable("PTXVM_GPU"), *sm = variable("PTXVM_SM");
+    const board *of_gpu = gpu ? board_find(gpu) : NULL;
+    const ptx_sm *of_sm = sm ? ptx_sm_find(sm) : NULL;
+    if (gpu && !of_gpu)
+        return driver_problem_set(problem, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                                  "PTXVM_GPU is '%s', which is not a known board; the boards are %s", gpu,
+                                  board_names());
+    if (sm && !of_sm)
+        return driver_problem_set(problem, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                                  "PTXVM_SM is '%s', which ptxvm does not know; sm_90 is one", sm);
+    *name = of_gpu ? of_gpu->name : of_sm ? of_sm->name : "sm_90a";
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t start_vm(const char *sm, driver_problem *problem)
+/* ptxvm reads what is null here from PTXVM_SM and PTXVM_GPU. A device that the caller named comes before both
+ * of them; PTXVM_GPU still decides which board of a named SM it is. */
+static ptxvm_cuda_settings settings_for(const char *name, bool is_argument, char *sm_text, size_t size)
 {
-    const char *variable = getenv("PTXVM_SM");
-    const ptx_sm *from_variable = variable && *variable ? ptx_sm_find(variable) : NULL;
-    if (!sm && variable && *variable && !from_variable)
-        return driver_problem_set(problem, QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                                  "PTXVM_SM is '%s', which ptxvm does not know; sm_90 is one", variable);
-    if (!sm)
-        sm = from_variable ? from_variable->name : "sm_90a";
+    const ptx_sm *sm = ptx_sm_find(name);
+    const char *gpu = variable("PTXVM_GPU");
+    const board *of_gpu = gpu ? board_find(gpu) : NULL;
+    if (sm) {
+        bool other = gpu && (!of_gpu || of_gpu->sm != sm->number);
+        return (ptxvm_cuda_settings){.sm = name, .gpu = other ? board_of_sm(sm->number)->name : NULL};
+    }
+    board_sm_name(board_find(name), sm_text, size);
+    return (ptxvm_cuda_settings){.sm = is_argument ? sm_text : NULL, .gpu = name};
+}
+
+/* ptxvm is configured once, not for every attempt; otherwise the faults requested by PTXVM_FAULT would be
+ * counted from the start each time. */
+static qdnnStatus_t configure(const char *name, bool is_argument, driver_problem *problem)
+{
+    if (!strcmp(linked.name, name))
+        return QDNN_STATUS_SUCCESS;
+    char sm[16];
+    ptxvm_cuda_settings settings = settings_for(name, is_argument, sm, sizeof sm);
+    if (!ptxvm_cuda_configure(&settings))
+        return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
+                                  "ptxvm cannot start, because of its settings: %s",
+                                  ptxvm_cuda_last_sentence());
+    snprintf(linked.name, sizeof linked.name, "%s", name);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t start_vm(const char *name, driver_problem *problem)
+{
+    bool is_argument = name != NULL;
+    if (!is_argument && name_from_environment(&name, problem) != QDNN_STATUS_SUCCESS)
+        return problem->status;
     linked.driver.is_vm = true;
-    qdnnStatus_t status = configure(sm, problem);
+    qdnnStatus_t status = configure(name, is_argument, problem);
     if (status == QDNN_STATUS_SUCCESS)
         status = start(&linked.driver, find_in_ptxvm, "ptxvm", problem);
     enum { INVALID_VALUE = 1 }; /* its code for an environment variable that it cannot parse */
@@ -233,13 +271,13 @@ static qdnnStatus_t start_vm(const char *sm, driver_problem *problem)
     return status;
 }
 
-qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem)
+qdnnStatus_t driver_open_vm(const char *name, const driver **out, driver_problem *problem)
 {
-    if (linked.ready && sm && strcmp(sm, linked.sm) != 0)
+    if (linked.ready && name && strcmp(name, linked.name) != 0)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED,
                                   "ptxvm runs as %s in this process already; it cannot be %s as well",
-                                  linked.sm, sm);
-    if (!linked.ready && start_vm(sm, problem) != QDNN_STATUS_SUCCESS)
+                                  linked.name, name);
+    if (!linked.ready && start_vm(name, problem) != QDNN_STATUS_SUCCESS)
         return problem->status;
     linked.ready = true;
     *out = &linked.driver;
@@ -251,9 +289,9 @@ static void close_vm(void)
     ptxvm_cuda_shutdown();
 }
 #else
-qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem)
+qdnnStatus_t driver_open_vm(const char *name, const driver **out, driver_problem *problem)
 {
-    (void)sm, (void)out;
+    (void)name, (void)out;
     return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER,
                               "this build of qdnn has no ptxvm (it was configured with QDNN_PTXVM=OFF)");
 }

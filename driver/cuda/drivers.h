@@ -27,7 +27,8 @@ qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, co
 
 /* Gets the driver, loading and initialising it the first time. */
 qdnnStatus_t driver_open_cuda(const driver **out, driver_problem *problem);
-qdnnStatus_t driver_open_vm(const char *sm, const driver **out, driver_problem *problem); /* sm null: any */
+qdnnStatus_t driver_open_vm(const char *name, const driver **out,
+                            driver_problem *problem); /* an SM or a board; null: any */
 
 /* Whether the user named the library in QDNN_LIBCUDA. */
 bool driver_is_named(void);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "boards/boards.h"
 #include "driver/cuda/cuda_error.h"
 #include "driver/cuda/drivers.h"
 #include "driver/base/error.h"
@@ -25,7 +26,7 @@ typedef enum device_kind { KIND_AUTO, KIND_CUDA, KIND_VM } device_kind;
 typedef struct device_request {
     device_kind kind;
     int ordinal;      /* -1: any */
-    const char *sm;   /* null: any */
+    const char *vm;   /* the SM or the board that ptxvm acts as; null: any */
     bool require_gpu; /* QDNN_REQUIRE_GPU */
 } device_request;
 
@@ -52,15 +53,19 @@ static qdnnStatus_t parse_request(const char *text, device_request *request)
     if (!strncmp(text, "vm", 2) && (!text[2] || text[2] == ':')) {
         request->kind = KIND_VM;
         const ptx_sm *sm = text[2] ? ptx_sm_find(text + 3) : NULL;
-        request->sm = sm ? sm->name : NULL;
-        if (!text[2] || sm)
+        const board *gpu = text[2] ? board_find(text + 3) : NULL;
+        request->vm = sm ? sm->name : gpu ? gpu->name : NULL;
+        if (!text[2] || request->vm)
             return QDNN_STATUS_SUCCESS;
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                          "the device is '%s': ptxvm does not know the SM '%s' (vm:sm_90 is one)", text,
-                          text + 3);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+            "the device is '%s': ptxvm does not know the SM or board '%s' (vm:sm_90 is one, and "
+            "the boards are %s)",
+            text, text + 3, board_names());
     }
     return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
-                      "the device is '%s'; it must be auto, cuda, cuda:N, vm or vm:sm_XX (QDNN_DEVICE)",
+                      "the device is '%s'; it must be auto, cuda, cuda:N, vm, vm:sm_XX or vm:BOARD, such as "
+                      "vm:a100 (QDNN_DEVICE)",
                       text);
 }
 
@@ -138,7 +143,7 @@ static qdnnStatus_t try_vm(const device_request *request, cuda_device *out, driv
     if (request->require_gpu)
         return driver_problem_set(problem, QDNN_STATUS_NOT_SUPPORTED_NO_DEVICE,
                                   "QDNN_REQUIRE_GPU is set, and the device asked for is ptxvm, not a GPU");
-    qdnnStatus_t status = driver_open_vm(request->sm, &from, problem);
+    qdnnStatus_t status = driver_open_vm(request->vm, &from, problem);
     return status != QDNN_STATUS_SUCCESS ? status : describe_device(from, -1, out, problem);
 }
 

@@ -21,7 +21,8 @@ typedef struct CUstream_st *qdnnStream_t;
 /* Creates a handle on the device that the environment variable QDNN_DEVICE names:
  *   auto        a GPU if there is one, else ptxvm, the interpreter (the default)
  *   cuda[:N]    a GPU, or GPU number N
- *   vm[:sm_XX]  ptxvm, emulating that SM, or the one in PTXVM_SM
+ *   vm[:sm_XX]  ptxvm, emulating that SM, or what PTXVM_GPU or PTXVM_SM names
+ *   vm:BOARD    ptxvm, emulating a board: vm:a100, vm:rtx4090 (boards/boards.def lists them)
  * If the calling thread has a current CUDA context, auto and cuda work in it (cuda:N only if it belongs to
  * that GPU), so that pointers and streams of the caller's own CUDA code can be used; otherwise they work in
  * the device's primary context, which the CUDA runtime uses too. The thread's current context is not changed.
@@ -36,7 +37,7 @@ QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
 
 /* Creates a handle on a device named by the caller.
  *   handle   receives it
- *   device   as in QDNN_DEVICE: "cuda:1", "vm:sm_75"; null: use QDNN_DEVICE
+ *   device   as in QDNN_DEVICE: "cuda:1", "vm:sm_75", "vm:a100"; null: use QDNN_DEVICE
  * Returns what qdnnCreate does. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreateOn(qdnnHandle_t *handle, const char *device);
 

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const sm_traits traits[] = {
-#define SM(...) {__VA_ARGS__},
-#include "sm.def"
-#undef SM
-};
-
 /* ---- Initialisation and shutdown ---- */
 
 static ptxvm_counters_level counters_level(const ptxvm_cuda_settings *s)
@@ -23,29 +17,51 @@ static ptxvm_counters_level counters_level(const ptxvm_cuda_settings *s)
 
 static bool create_device(cuda_device *d, const ptxvm_cuda_settings *s)
 {
+    uint64_t of_board = s->gpu ? (uint64_t)cuda.board->memory_gb << 30 : 0;
     ptxvm_config config = {.sm = cuda.sm,
+                           .board = cuda.board->name,
                            .threads = s->threads,
                            .seed = s->seed,
                            .step_limit = s->steps,
                            .wait_seconds = cuda.wait_seconds,
                            .checks = cuda.checks,
                            .counters = counters_level(s),
-                           .memory_bytes = s->memory_bytes,
+                           .memory_bytes = s->memory_bytes ? s->memory_bytes : of_board,
                            .address_base = CUDA_DEVICE_BASE + (uint64_t)d->ordinal * CUDA_DEVICE_STRIDE};
     if (ptxvm_create(&config, &d->vm))
         return false;
     d->heap_bytes = ptxvm_heap_size(d->vm);
-    int sm = atoi(cuda.sm + (strncmp(cuda.sm, "sm_", 3) == 0 ? 3 : 0));
-    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
-        if (traits[i].sm == sm)
-            d->traits = &traits[i];
+    d->board = cuda.board;
+    d->traits = pvm_sm_traits(cuda.board->sm);
     d->default_pool = d->pool = pool_new(d->ordinal);
     return d->traits && d->pool;
 }
 
+/* The SM and the board to act as: either names the other, and together they must agree. */
+static CUresult choose_board(const ptxvm_cuda_settings *s)
+{
+    const board *named = s->gpu ? board_find(s->gpu) : NULL;
+    if (s->gpu && !named)
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_GPU=%s is not a known board; the boards are %s",
+                        s->gpu, board_names());
+    snprintf(cuda.sm, sizeof cuda.sm, "%s", s->sm ? s->sm : "sm_90a");
+    if (named && !s->sm)
+        board_sm_name(named, cuda.sm, sizeof cuda.sm);
+    int sm = atoi(cuda.sm + (strncmp(cuda.sm, "sm_", 3) == 0 ? 3 : 0));
+    cuda.board = named ? named : board_of_sm(sm);
+    if (!cuda.board)
+        return cuda_log(CUDA_ERROR_NO_DEVICE, "no device can be made for %s", cuda.sm);
+    if (cuda.board->sm != sm)
+        return cuda_log(CUDA_ERROR_INVALID_VALUE, "PTXVM_GPU=%s has sm_%d, but PTXVM_SM=%s", s->gpu,
+                        named->sm, s->sm);
+    return CUDA_SUCCESS;
+}
+
 CUresult devices_create(const ptxvm_cuda_settings *s)
 {
-    snprintf(cuda.sm, sizeof cuda.sm, "%s", s->sm ? s->sm : "sm_90a");
+    CUresult chosen = choose_board(s);
+    if (chosen)
+        return chosen;
     cuda.driver_version = s->driver_version ? s->driver_version : CUDA_VERSION;
     cuda.wait_seconds = s->wait_seconds ? (uint64_t)s->wait_seconds : 60;
     cuda.checks = PTXVM_CHECK_MEMORY;
@@ -169,6 +185,7 @@ CUresult do_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 int device_attribute(const cuda_device *d, CUdevice_attribute attribute)
 {
     const sm_traits *t = d->traits;
+    const board *b = d->board;
     switch ((int)attribute) {
 #define ATTRIBUTE(name, number, value)                                                                       \
     case number:                                                                                             \
@@ -206,7 +223,7 @@ CUresult do_cuDeviceGetProperties(CUdevprop *p, CUdevice device)
                      .SIMDWidth = 32,
                      .memPitch = 2147483647,
                      .regsPerBlock = 65536,
-                     .clockRate = d->traits->clock_khz,
+                     .clockRate = d->board->clock_mhz * 1000,
                      .textureAlign = 512};
     return CUDA_SUCCESS;
 }

@@ -226,7 +226,7 @@ CUresult do_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUf
         if (n * threads > best) {
             best = n * threads;
             *block = threads;
-            *grid = n * f->module->context->device->traits->multiprocessors;
+            *grid = n * f->module->context->device->board->multiprocessors;
         }
     }
     return CUDA_SUCCESS;
@@ -279,6 +279,6 @@ CUresult do_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const
         return CUDA_ERROR_INVALID_VALUE;
     if (!result)
         *clusters = occupancy_blocks(f, (int)block, config->sharedMemBytes) *
-                    f->module->context->device->traits->multiprocessors;
+                    f->module->context->device->board->multiprocessors;
     return result;
 }

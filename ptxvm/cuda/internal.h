@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "boards/boards.h"
+#include "ptxvm/sm.h"
 #include "cuda_abi.h"
 #include "ptxvm/ptxvm.h"
 #include "ptxvm_cuda.h"
@@ -47,15 +49,11 @@ void objects_clear(void);
 
 /* ---- Devices (device.c) ---- */
 
-typedef struct sm_traits {
-    int sm, multiprocessors, threads, blocks, shared, shared_optin, l2_kib, clock_khz, memory_khz, bus_bits,
-        double_ratio, integrated;
-} sm_traits;
-
 typedef struct cuda_device {
     int ordinal;
     ptxvm *vm;
     const sm_traits *traits;
+    const board *board;
     CUcontext primary; /* null: not active */
     unsigned primary_refs, primary_flags;
     CUmemoryPool default_pool, pool;
@@ -70,6 +68,7 @@ typedef struct cuda_driver {
     uint64_t wait_seconds;
     unsigned checks; /* PTXVM_CHECK_* */
     char sm[16];
+    const board *board; /* the one of PTXVM_GPU, or the usual one of the SM */
     int n_devices;
     cuda_device devices[CUDA_MAX_DEVICES];
     uint64_t limits[PTXVM_LIMITS];    /* the effective ones */

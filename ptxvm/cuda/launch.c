@@ -100,7 +100,7 @@ static CUresult check_cooperative(const struct CUfunc_st *f, const cuda_work *wo
     const unsigned *g = work->kernel.grid, *b = work->kernel.block;
     uint64_t blocks = (uint64_t)g[0] * g[1] * g[2];
     uint64_t most = (uint64_t)occupancy_blocks(f, (int)(b[0] * b[1] * b[2]), work->kernel.shared) *
-                    (uint64_t)f->module->context->device->traits->multiprocessors;
+                    (uint64_t)f->module->context->device->board->multiprocessors;
     if (work->kernel.cooperative && blocks > most)
         return cuda_log(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
                         "%s: %llu blocks in a cooperative launch, %llu fit on the device", f->info.name,

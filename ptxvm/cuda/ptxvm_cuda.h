@@ -8,7 +8,9 @@
 
 /* Settings; a field that is 0 or null is taken from the PTXVM_* environment variable. */
 typedef struct ptxvm_cuda_settings {
-    const char *sm;        /* PTXVM_SM: "sm_90a" */
+    const char *sm; /* PTXVM_SM: "sm_90a" */
+    const char *
+        gpu; /* PTXVM_GPU: "a100", a board of boards/boards.def; with its memory and its SM, unless they are set */
     int devices;           /* PTXVM_DEVICES */
     int driver_version;    /* PTXVM_DRIVER_VERSION: 13000 */
     uint64_t memory_bytes; /* PTXVM_MEMORY: "16G", per device */

@@ -7,12 +7,12 @@
 
 static ptxvm_cuda_settings configured;
 static bool begun; /* the environment has been read */
-#define TEXTS 6
+#define TEXTS 7
 static char *texts[TEXTS]; /* copies of its texts, in the order of text_field */
 
 static const char **text_field(ptxvm_cuda_settings *s, int i)
 {
-    const char **fields[] = {&s->sm, &s->check, &s->counters, &s->counters_by, &s->log, &s->fault};
+    const char **fields[] = {&s->sm, &s->check, &s->counters, &s->counters_by, &s->log, &s->fault, &s->gpu};
     return fields[i];
 }
 
@@ -100,8 +100,8 @@ const char *settings_fault(void)
 
 bool settings_read(ptxvm_cuda_settings *s)
 {
-    static const char *const variables[] = {"PTXVM_SM",          "PTXVM_CHECK", "PTXVM_COUNTERS",
-                                            "PTXVM_COUNTERS_BY", "PTXVM_LOG",   "PTXVM_FAULT"};
+    static const char *const variables[] = {"PTXVM_SM",  "PTXVM_CHECK", "PTXVM_COUNTERS", "PTXVM_COUNTERS_BY",
+                                            "PTXVM_LOG", "PTXVM_FAULT", "PTXVM_GPU"};
     *s = configured;
     begun = true;
     for (int i = 0; i < TEXTS; i++) {

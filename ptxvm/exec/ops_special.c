@@ -1,6 +1,9 @@
 /* Special registers, addresses as numbers, and instructions with little or no effect here. */
 #include "ops_common.h"
 
+#include "boards/boards.h"
+#include "ptxvm/sm.h"
+
 /* ---- special registers ---- */
 
 typedef uint64_t sreg_fn(const vm_warp *warp, const vm_op *op, int lane, uint64_t component);
@@ -14,24 +17,11 @@ typedef uint64_t sreg_fn(const vm_warp *warp, const vm_op *op, int lane, uint64_
 /* x y z of a triple; w reads 0. */
 #define XYZ(triple) (component < 3 ? (triple)[component] : 0)
 
-/* For a plausible GPU of each SM: the number of multiprocessors, and of warps per multiprocessor. */
-static const struct device_row { int sm, multiprocessors, warps; } devices[] = {
-    {75, 40, 32},   {80, 108, 64},  {86, 84, 48},   {87, 16, 48},   {88, 16, 48},   {89, 128, 48},
-    {90, 132, 64},  {100, 148, 64}, {103, 160, 64}, {110, 20, 48},  {120, 170, 48}, {121, 48, 48},
-};
 /* clang-format on */
-
-static const struct device_row *device_of(const vm_warp *warp)
-{
-    size_t i = 0;
-    while (i + 1 < sizeof devices / sizeof *devices && devices[i].sm < LAUNCH->vm->device.sm)
-        i++;
-    return &devices[i];
-}
 
 static uint64_t multiprocessors(const vm_warp *warp)
 {
-    return (uint64_t)device_of(warp)->multiprocessors;
+    return (uint64_t)LAUNCH->vm->board->multiprocessors;
 }
 
 /* clang-format off */
@@ -39,7 +29,7 @@ SREG(tid, component < 3 ? warp->tid[component][lane] : 0)
 SREG(ntid, XYZ(LAUNCH->dim))
 SREG(laneid, (uint64_t)lane)
 SREG(warpid, (uint64_t)warp->index)
-SREG(nwarpid, (uint64_t)device_of(warp)->warps)
+SREG(nwarpid, (uint64_t)LAUNCH->vm->traits->threads / 32)
 SREG(ctaid, XYZ(BLOCK->ctaid))
 SREG(nctaid, XYZ(LAUNCH->grid))
 SREG(smid, BLOCK->linear_index % multiprocessors(warp))

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boards/boards.h"
 #include "decode.h"
 #include "ptxvm/check/check.h"
+#include "ptxvm/sm.h"
 
 #define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations this large are aligned to it */
 #define DEFAULT_SM     "sm_90a"
@@ -57,6 +59,25 @@ const char *ptxvm_status_name(ptxvm_status status)
 
 /* ---- The device ---- */
 
+/* The SM and the board of the configuration: either names the other, and together they must agree. */
+static bool choose_device(ptxvm *v)
+{
+    const ptxvm_config *c = &v->config;
+    char name[16];
+    v->board = c->board ? board_find(c->board) : NULL;
+    if (c->board && !v->board)
+        return false;
+    snprintf(name, sizeof name, "%s", c->sm ? c->sm : DEFAULT_SM);
+    if (v->board && !c->sm)
+        board_sm_name(v->board, name, sizeof name);
+    if (!pvm_target_from_name(name, &v->device))
+        return false;
+    v->traits = pvm_sm_traits_near(v->device.sm);
+    if (!v->board)
+        v->board = board_of_sm(v->traits->sm);
+    return !c->board || v->board->sm == v->device.sm;
+}
+
 ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
 {
     if (!vm)
@@ -70,7 +91,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         return PTXVM_ERROR_MEMORY;
     if (config)
         v->config = *config;
-    if (!pvm_target_from_name(v->config.sm ? v->config.sm : DEFAULT_SM, &v->device)) {
+    if (!choose_device(v)) {
         free(v);
         return PTXVM_ERROR_TARGET;
     }
@@ -79,7 +100,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         free(v);
         return PTXVM_ERROR_ARGUMENT;
     }
-    v->config.sm = NULL; /* the caller may free its text */
+    v->config.sm = v->config.board = NULL; /* the caller may free its texts */
     v->config.memory_bytes = v->config.memory_bytes ? v->config.memory_bytes : DEFAULT_MEMORY;
     v->config.heap_bytes = v->config.heap_bytes ? v->config.heap_bytes : DEFAULT_HEAP;
     v->config.stack_bytes = v->config.stack_bytes ? v->config.stack_bytes : DEFAULT_STACK;

@@ -1,0 +1,49 @@
+/* The boards (boards.def) and SM generations (machines.def) that ptxvm can act as and kernels are judged for: numbers that others
+ * published. Depends on nothing; ptxvm, the library and the tools read it. */
+#ifndef QDNN_BOARDS_H
+#define QDNN_BOARDS_H
+
+#include <stddef.h>
+
+typedef struct board {
+    const char *name;  /* "a100" */
+    const char *title; /* "A100 40 GB SXM" */
+    int sm;            /* 80 */
+    int is_default;    /* what `sm_80` alone means */
+    int multiprocessors;
+    int clock_mhz; /* boost */
+    int memory_gb, memory_khz, bus_bits;
+    int dram_gbs; /* peak */
+    int l2_kib;
+    int tensor_tflops; /* dense, f16 with f32 sums */
+    int integrated;
+    const char *source;
+} board;
+
+/* A published number: the least and the largest value that was measured. */
+typedef struct machine_range {
+    int low, high;
+} machine_range;
+
+typedef struct machine {
+    int sm;
+    machine_range shared, l1, l2, dram, tensor;              /* latencies in cycles */
+    int fma_per_clock, integer_per_clock, special_per_clock; /* results per multiprocessor */
+    machine_range dram_percent;                              /* what a plain read reaches, of the peak */
+    const char *source;
+} machine;
+
+int board_count(void);
+const board *board_at(int index);
+/* By name, in either case ("A100"); null if there is none. */
+const board *board_find(const char *name);
+/* The board that an SM (80) stands for where none is named; null for an SM that is not in the table. */
+const board *board_of_sm(int sm);
+/* The fullest target that it runs: "sm_90a" for h100. */
+void board_sm_name(const board *b, char *text, size_t size);
+/* The names of all boards, separated by ", ": for messages. */
+const char *board_names(void);
+
+const machine *machine_of_sm(int sm);
+
+#endif

@@ -1,0 +1,26 @@
+/* Lookup in the table of SMs. */
+#include "ptxvm/sm.h"
+
+#include <stddef.h>
+
+static const sm_traits traits[] = {
+#define SM(...) {__VA_ARGS__},
+#include "ptxvm/sm.def"
+#undef SM
+};
+
+const sm_traits *pvm_sm_traits(int sm)
+{
+    for (size_t i = 0; i < sizeof traits / sizeof *traits; i++)
+        if (traits[i].sm == sm)
+            return &traits[i];
+    return NULL;
+}
+
+const sm_traits *pvm_sm_traits_near(int sm)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof traits / sizeof *traits && traits[i].sm < sm)
+        i++;
+    return &traits[i];
+}
