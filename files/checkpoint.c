@@ -82,6 +82,7 @@ static qdnnStatus_t read_map(struct qdnnFile *f, const char *path, const json_va
     for (const json_value *entry = map->first; entry; entry = entry->next)
         FILES_TRY(read_shard(f, path, entry));
     FILES_TRY(file_check_tensors(f));
+    FILES_TRY(file_merge_keys(f));
     return check_map(f, path, map);
 }
 
@@ -193,7 +194,7 @@ static qdnnStatus_t own_config(struct qdnnFile *f)
         json_error error;
         if (strcmp(f->metadata[i].key, "quantization_config") != 0)
             continue;
-        json *doc = json_parse(f->metadata[i].text, strlen(f->metadata[i].text), &error);
+        json *doc = json_parse(f->metadata[i].data, (size_t)f->metadata[i].bytes, &error);
         if (!doc)
             return error.no_memory
                        ? files_no_memory()

@@ -9,13 +9,7 @@
 
 #include "base/utf8.h"
 
-enum {
-    ALIGNMENT_DEFAULT = 32,
-    ALIGNMENT_MAX = 1 << 20,
-    ARRAY_DEPTH_MAX = 4,
-    ENTRIES_MAX = 1 << 16,
-    TEXT_MAX = 200
-};
+enum { ALIGNMENT_DEFAULT = 32, ALIGNMENT_MAX = 1 << 20, ARRAY_DEPTH_MAX = 4, ENTRIES_MAX = 1 << 16 };
 
 /* ---- reading ---- */
 
@@ -100,11 +94,9 @@ static const struct {
     value_kind kind;
     int bytes; /* of a number */
 } value_types[] = {
-    {"u8", VALUE_UNSIGNED, 1},  {"i8", VALUE_SIGNED, 1},    {"u16", VALUE_UNSIGNED, 2},
-    {"i16", VALUE_SIGNED, 2},   {"u32", VALUE_UNSIGNED, 4}, {"i32", VALUE_SIGNED, 4},
-    {"f32", VALUE_F32, 4},      {"bool", VALUE_BOOL, 1},    {"strings", VALUE_STRING, 0},
-    {"arrays", VALUE_ARRAY, 0}, {"u64", VALUE_UNSIGNED, 8}, {"i64", VALUE_SIGNED, 8},
-    {"f64", VALUE_F64, 8},
+#define VALUE(name, kind, bytes) {name, VALUE_##kind, bytes},
+#include "files/gguf_values.def"
+#undef VALUE
 };
 enum { VALUE_TYPES = sizeof value_types / sizeof value_types[0] };
 
@@ -186,7 +178,7 @@ static qdnnStatus_t read_value(cursor *c, qdnnFileMetadata_t *m, uint64_t *type)
     switch (value_types[*type].kind) {
     case VALUE_STRING:
         FILES_TRY(read_string(c, "a metadata string", &text, &bytes));
-        m->text = file_copy(c->f, text, (size_t)(bytes < TEXT_MAX ? bytes : TEXT_MAX));
+        m->text = file_copy(c->f, text, files_cut(text, (size_t)bytes));
         break;
     case VALUE_ARRAY:
         FILES_TRY(skip_array(c, 0, &inner, &count));
@@ -250,15 +242,9 @@ static qdnnStatus_t read_metadata(cursor *c, uint64_t count)
     if (count > ENTRIES_MAX)
         return files_damaged(c->s, 16, "%llu metadata entries; at most %d are allowed",
                              (unsigned long long)count, ENTRIES_MAX);
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t begin = c->at;
+    for (uint64_t i = 0; i < count; i++)
         FILES_TRY(read_entry(c));
-        const char *key = c->f->metadata[c->f->n_metadata - 1].key;
-        for (int k = first; k < c->f->n_metadata - 1; k++)
-            if (strcmp(c->f->metadata[k].key, key) == 0)
-                return files_damaged(c->s, begin, "duplicate metadata entry '%.200s'", key);
-    }
-    return QDNN_STATUS_SUCCESS;
+    return file_check_keys(c->f, c->s, first);
 }
 
 /* ---- tensors ---- */

@@ -113,6 +113,12 @@ int file_find(const struct qdnnFile *f, const char *name); /* -1: not found */
 /* The tensor named like `name`, with `suffix` instead of its last `cut` characters; -1: there is none. */
 int file_find_beside(const struct qdnnFile *f, const char *name, size_t cut, const char *suffix);
 bool files_ends_with(const char *text, const char *end);
+/* The bytes of a text that are shown: at most 200, in whole UTF-8 characters. */
+size_t files_cut(const char *text, size_t bytes);
+/* Rejects metadata of a shard, from entry `first` on, that have the same key. */
+qdnnStatus_t file_check_keys(struct qdnnFile *f, const shard *s, int first);
+/* Removes metadata whose key an earlier shard has. */
+qdnnStatus_t file_merge_keys(struct qdnnFile *f);
 
 /* ---- gguf.c, safetensors.c, checkpoint.c: the readers ---- */
 

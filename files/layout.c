@@ -1,4 +1,4 @@
-/* Checks that apply to the tensors of every file: names are unique, and tensors do not overlap. */
+/* Checks that apply to every file: names of tensors and keys of metadata are unique, tensors do not overlap. */
 #include "files/internal.h"
 
 #include <stdlib.h>
@@ -24,6 +24,17 @@ bool files_ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+size_t files_cut(const char *text, size_t bytes)
+{
+    enum { TEXT_MAX = 200 };
+    size_t n = TEXT_MAX;
+    if (bytes <= TEXT_MAX)
+        return bytes;
+    while (n > TEXT_MAX - 4 && (text[n] & 0xC0) == 0x80)
+        n--;
+    return n;
 }
 
 /* qsort cannot pass the file along, so the sorted elements contain the names. */
@@ -65,6 +76,50 @@ static qdnnStatus_t check_names(struct qdnnFile *f)
                                  "duplicate tensor '%.200s'; the first is in %s at offset %llu", b->name,
                                  f->shards[a->shard].name, (unsigned long long)a->offset);
     }
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* The metadata from `first` on, sorted by key and then by place; null if there is no memory. */
+static named *sort_keys(const struct qdnnFile *f, int first)
+{
+    int n = f->n_metadata - first;
+    named *list = alloc_new(((size_t)n + 1) * sizeof *list);
+    for (int i = 0; list && i < n; i++)
+        list[i] = (named){f->metadata[first + i].key, first + i};
+    if (list && n > 0)
+        qsort(list, (size_t)n, sizeof *list, compare_names);
+    return list;
+}
+
+qdnnStatus_t file_check_keys(struct qdnnFile *f, const shard *s, int first)
+{
+    named *list = sort_keys(f, first);
+    qdnnStatus_t status = list ? QDNN_STATUS_SUCCESS : files_no_memory();
+    for (int i = 1; i < f->n_metadata - first && !status; i++) {
+        const qdnnFileMetadata_t *m = &f->metadata[list[i].index];
+        uint64_t at = f->kind == QDNN_FILE_GGUF ? (uint64_t)((const uint8_t *)m->data - s->data) : 8;
+        if (strcmp(list[i - 1].name, list[i].name) == 0)
+            status = files_damaged(s, at, "duplicate metadata entry '%.200s'", m->key);
+    }
+    alloc_free(list);
+    return status;
+}
+
+/* The first shard that has a key decides: shards repeat what applies to all, such as "format". */
+qdnnStatus_t file_merge_keys(struct qdnnFile *f)
+{
+    int kept = 0;
+    named *list = sort_keys(f, 0);
+    if (!list)
+        return files_no_memory();
+    for (int i = 1; i < f->n_metadata; i++)
+        if (strcmp(list[i - 1].name, list[i].name) == 0)
+            f->metadata[list[i].index].key = NULL;
+    for (int i = 0; i < f->n_metadata; i++)
+        if (f->metadata[i].key)
+            f->metadata[kept++] = f->metadata[i];
+    f->n_metadata = kept;
+    alloc_free(list);
     return QDNN_STATUS_SUCCESS;
 }
 

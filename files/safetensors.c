@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { HEADER_MAX = 100000000, TEXT_MAX = 200 };
+enum { HEADER_MAX = 100000000 };
 
 static const struct {
     const char *name;
@@ -133,18 +133,19 @@ static qdnnStatus_t read_tensor(struct qdnnFile *f, int number, const json_value
 
 static qdnnStatus_t read_metadata(struct qdnnFile *f, const shard *s, const json_value *v)
 {
+    int first = f->n_metadata;
     for (const json_value *entry = v->first; entry; entry = entry->next) {
         if (v->kind != JSON_OBJECT || entry->kind != JSON_STRING)
             return files_damaged(s, 8, "__metadata__ is not an object of strings");
         qdnnFileMetadata_t *m = file_add_metadata(f);
-        size_t n = strlen(entry->text);
-        /* the configuration of the quantization is parsed later, so it is kept in full */
-        bool whole = strcmp(entry->name, "quantization_config") == 0;
+        size_t n = strlen(entry->text), shown = files_cut(entry->text, n);
         if (!m || !(m->key = file_copy(f, entry->name, strlen(entry->name))) ||
-            !(m->text = file_copy(f, entry->text, n < TEXT_MAX || whole ? n : TEXT_MAX)))
+            !(m->data = file_copy(f, entry->text, n)) ||
+            !(m->text = shown < n ? file_copy(f, entry->text, shown) : m->data))
             return files_no_memory();
+        m->bytes = n;
     }
-    return QDNN_STATUS_SUCCESS;
+    return file_check_keys(f, s, first);
 }
 
 /* Tensors do not overlap (checked later), so the sum of their sizes shows whether bytes are left over. */
@@ -163,11 +164,16 @@ static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
 static qdnnStatus_t read_members(struct qdnnFile *f, int number, const json_value *root)
 {
     int first = f->n_tensors;
+    bool has_metadata = false;
     if (root->kind != JSON_OBJECT)
         return files_damaged(&f->shards[number], 8, "the header is not a JSON object");
-    for (const json_value *v = root->first; v; v = v->next)
-        FILES_TRY(strcmp(v->name, "__metadata__") == 0 ? read_metadata(f, &f->shards[number], v)
-                                                       : read_tensor(f, number, v));
+    for (const json_value *v = root->first; v; v = v->next) {
+        bool metadata = strcmp(v->name, "__metadata__") == 0;
+        if (metadata && has_metadata)
+            return files_damaged(&f->shards[number], 8, "the header has two entries '__metadata__'");
+        has_metadata = has_metadata || metadata;
+        FILES_TRY(metadata ? read_metadata(f, &f->shards[number], v) : read_tensor(f, number, v));
+    }
     return check_sum(f, number, first);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "tools/unfinished.h"
 
 /* ---- text ---- */
 
@@ -193,13 +194,9 @@ static bool write_bytes(int file, const tool_text *text)
     return true;
 }
 
-/* Writes and closes; reports the first failure. */
-static bool fill(const char *path, int flags, const tool_text *text)
+/* Closes; the first failure counts. */
+static bool close_after(int file, bool ok)
 {
-    int file = open(path, flags, 0666);
-    if (file < 0)
-        return false;
-    bool ok = write_bytes(file, text);
     int problem = errno;
     if (close(file) != 0 && ok)
         return false;
@@ -207,20 +204,23 @@ static bool fill(const char *path, int flags, const tool_text *text)
     return ok;
 }
 
-/* Writes to a temporary name in the same folder, then renames. */
+/* Into a device or a pipe, which must not be replaced. */
+static bool fill(const char *path, const tool_text *text)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    return file >= 0 && close_after(file, write_bytes(file, text));
+}
+
+/* Not synced: bundles have thousands of files, and all of them can be made again. */
 static bool replace(const char *path, const tool_text *text)
 {
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof temporary) {
-        errno = ENAMETOOLONG;
+    char temporary[UNFINISHED_PATH];
+    int file;
+    if (!unfinished_beside(path, temporary, &file))
         return false;
-    }
-    if (fill(temporary, O_WRONLY | O_CREAT | O_TRUNC, text) && rename(temporary, path) == 0)
+    if (close_after(file, write_bytes(file, text)) && unfinished_publish(temporary, path, NULL))
         return true;
-    int problem = errno;
-    unlink(temporary);
-    errno = problem;
+    unfinished_discard();
     return false;
 }
 
@@ -233,8 +233,8 @@ int tool_write(const char *path, const tool_text *text)
         return TOOL_OK; /* tool_finish checks stdout at the end */
     }
     struct stat info;
-    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode); /* /dev/null must not be replaced */
-    bool ok = special ? fill(path, O_WRONLY, text) : replace(path, text);
+    bool special = stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+    bool ok = special ? fill(path, text) : replace(path, text);
     return ok ? TOOL_OK : tool_fail("cannot write %s: %s", path, strerror(errno));
 }
 

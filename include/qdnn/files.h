@@ -90,9 +90,11 @@ typedef struct {
 /* An entry of the metadata of GGUF, or of safetensors' __metadata__. */
 typedef struct {
     const char *key;
-    const char *text; /* the value as text, cut at about 200 characters; for an array, its length and type */
-    const void *data; /* GGUF: the raw entry (key, type, value) in the file; null for safetensors */
-    uint64_t bytes;
+    const char
+        *text; /* for display: the value as text, cut at 200 bytes; for an array, its length and type */
+    const void
+        *data;      /* all of it. GGUF: the raw entry (key, type, value) in the file; safetensors: the text */
+    uint64_t bytes; /* of data; the text of safetensors is followed by a zero */
 } qdnnFileMetadata_t;
 
 /* Opens a file and checks everything except the numbers in its tensors.

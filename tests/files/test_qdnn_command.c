@@ -41,8 +41,8 @@ static void fill_values(float *x, int n)
     }
 }
 
-/* A matrix, a vector, a matrix of odd rows, and integers. */
-static bytes model(void)
+/* A matrix, a vector, a matrix of odd rows, and integers; and perhaps an embedding. */
+static bytes model(bool embeds)
 {
     static float x[ELEMENTS];
     st_maker s = {0};
@@ -53,12 +53,14 @@ static bytes model(void)
     st_add(&s, "layers.0.norm.weight", "F32", COLUMNS, 0, x, COLUMNS * 4);
     st_add(&s, "layers.0.odd.weight", "F32", 3, 5, x, 60);
     st_add(&s, "ids", "I64", 2, 0, ids, sizeof ids);
+    if (embeds)
+        st_add(&s, "embed_tokens.weight", "F32", 2, COLUMNS, x, 2 * COLUMNS * 4);
     return st_make(&s);
 }
 
 static void make_model(opened *o)
 {
-    opened_make(o, model(), "m.safetensors");
+    opened_make(o, model(false), "m.safetensors");
 }
 
 /* ---- the command line ---- */
@@ -99,7 +101,7 @@ static const struct {
     {"GgufNvfp4", "quantize m.safetensors o.gguf --type nvfp4", 2,
      "there is no quantization to nvfp4 in GGUF"},
     {"OutKind", "quantize m.safetensors o.bin --type q4_0", 2,
-     "cannot tell the kind of 'o.bin'; name it OUT.gguf or OUT.safetensors"},
+     "cannot tell the kind of 'o.bin'; name it OUT.gguf, OUT.safetensors or OUT/ (a folder)"},
     {"Rule", "quantize m.safetensors o.gguf --tensor up", 2, "--tensor takes REGEX=TYPE, not 'up'"},
     {"RuleRegex", "quantize m.safetensors o.gguf --tensor '(=q4_0'", 2, "'(' is not a regular expression"},
     {"OnlyRegex", "info m.safetensors --only '['", 2, "'[' is not a regular expression"},
@@ -128,7 +130,7 @@ TEST_CASE(QdnnCommand, TheExamplesOfTheHelpRun)
 {
     opened o;
     int n = 0;
-    make_model(&o);
+    opened_make(&o, model(true), "m.safetensors");
     process_result r =
         process_run("cd %s && mkdir model-awq model-gptq && cp m.safetensors model-awq/model.safetensors && "
                     "cp m.safetensors model-gptq/model.safetensors && cp m.safetensors model.safetensors && "
@@ -217,7 +219,8 @@ static const struct {
     {"fp8", "o.safetensors", "fp8_e4m3 per-channel", 28, 2},
     {"nf4", "o.safetensors", "bitsandbytes nf4 g64", 15, 2},
     {"fp4-g128", "o.safetensors", "bitsandbytes fp4 g128", 12, 2},
-    {"nvfp4", "o.safetensors", "modelopt nvfp4", 15, 1},
+    {"nvfp4", "o.safetensors", "nvfp4-pack-quantized", 15, 1},
+    {"nvfp4_modelopt", "o.safetensors", "modelopt nvfp4", 15, 1},
     {"mxfp4", "o.safetensors", "mxfp4-pack-quantized", 15, 1},
 };
 
@@ -363,13 +366,28 @@ static const struct {
     const char *name, *type, *method, *says;
 } descriptions[] = {
     {"Int4", "int4-g64", "compressed-tensors",
-     "\"format\": \"pack-quantized\", \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], "
-     "\"weights\": {\"num_bits\": 4, "
-     "\"type\": \"int\", \"symmetric\": true, \"strategy\": \"group\", \"group_size\": 64}}}, \"ignore\": "
-     "[\"layers.0.odd\"]}"},
+     "\"format\": \"pack-quantized\", \"quantization_status\": \"compressed\", \"config_groups\": "
+     "{\"group_0\": {\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": 4, \"type\": \"int\", "
+     "\"symmetric\": "
+     "true, \"dynamic\": false, \"strategy\": \"group\", \"group_size\": 64}, \"format\": "
+     "\"pack-quantized\"}}, "
+     "\"ignore\": [\"layers.0.odd\", \"embed_tokens\"], \"kv_cache_scheme\": null"},
+    {"Int8", "int8", "compressed-tensors", "\"strategy\": \"channel\"}, \"format\": \"int-quantized\"}"},
     {"Fp8", "fp8", "compressed-tensors", "\"format\": \"float-quantized\""},
-    {"Nvfp4", "nvfp4", "modelopt", "\"quant_algo\": \"NVFP4\""},
-    {"Nf4", "nf4", "bitsandbytes", "\"bnb_4bit_quant_type\": \"nf4\""},
+    {"Mxfp4", "mxfp4", "compressed-tensors",
+     "\"strategy\": \"group\", \"group_size\": 32, \"scale_dtype\": \"torch.uint8\"}"},
+    {"Nvfp4", "nvfp4", "compressed-tensors",
+     "\"strategy\": \"tensor_group\", \"group_size\": 16, \"scale_dtype\": \"torch.float8_e4m3fn\"}"},
+    {"Modelopt", "nvfp4_modelopt", "modelopt", "\"quant_algo\": \"NVFP4\""},
+    {"Nf4", "nf4", "bitsandbytes",
+     "\"bnb_4bit_quant_type\": \"nf4\", \"bnb_4bit_use_double_quant\": false, \"bnb_4bit_compute_dtype\": "
+     "\"float32\", \"bnb_4bit_quant_storage\": \"uint8\", \"llm_int8_skip_modules\": [\"embed_tokens\"]}"},
+    {"TwoTypes", "int4-g64 --tensor odd=int8", "compressed-tensors",
+     "\"format\": \"mixed-precision\", \"quantization_status\": \"compressed\", \"config_groups\": "
+     "{\"group_0\": "
+     "{\"targets\": [\"layers.0.up\"], "},
+    {"Embedding", "fp8 --all-matrices", "compressed-tensors",
+     "{\"targets\": [\"layers.0.up\", \"layers.0.odd\", \"embed_tokens\"], "},
 };
 
 TEST_ROWS(QdnnCommand, SaysHowItIsQuantized, descriptions)
@@ -378,7 +396,7 @@ TEST_ROWS(QdnnCommand, SaysHowItIsQuantized, descriptions)
     char command[128];
     qdnnFileInfo_t info;
     qdnnFileMetadata_t m;
-    make_model(&o);
+    opened_make(&o, model(true), "m.safetensors");
     snprintf(command, sizeof command, "quantize m.safetensors o.safetensors --type %s",
              descriptions[index].type);
     check_run(o.dir, command, 0, "became");
@@ -387,7 +405,9 @@ TEST_ROWS(QdnnCommand, SaysHowItIsQuantized, descriptions)
         CHECK_EQ_I64(info.metadata, 2);
         CHECK(!qdnnGetFileMetadata(o.file, 1, &m));
         CHECK_EQ_STR(m.key, "quantization_config");
-        CHECK_HAS(m.text, descriptions[index].says);
+        CHECK_HAS((const char *)m.data, descriptions[index].says);
+        CHECK_EQ_I64((int64_t)m.bytes, (int64_t)strlen(m.data));
+        CHECK_EQ_I64((int64_t)strlen(m.text), m.bytes < 200 ? (int64_t)m.bytes : 200);
     }
     opened_close(&o);
 }
@@ -397,13 +417,15 @@ TEST_CASE(QdnnCommand, QuantizedWeightsStayUnlessTheyAreAskedFor)
     opened o;
     make_model(&o);
     check_run(o.dir, "quantize m.safetensors a.gguf --type q8_0", 0, "became");
-    check_run(o.dir, "quantize a.gguf b.gguf --type q4_0", 0, "quantized already (--requantize)");
-    check_run(o.dir, "info b.gguf", 0, "Q8_0");
+    check_run(o.dir, "quantize a.gguf b.gguf --type q4_0", 1,
+              "nothing to quantize in a.gguf; layers.0.up.weight, for example, is kept: quantized already "
+              "(--requantize)");
+    check_run(o.dir, "info b.gguf", 1, "No such file");
     check_run(o.dir, "quantize a.gguf b.gguf --type q4_0 --requantize", 0, "became");
     check_run(o.dir, "info b.gguf", 0, "Q4_0");
-    check_run(o.dir, "quantize a.gguf c.safetensors --type int4-g32", 1,
+    check_run(o.dir, "quantize a.gguf c.safetensors --tensor odd=nf4", 1,
               "layers.0.up.weight: tensors of type Q8_0 cannot be stored in safetensors; give it another "
-              "type by --tensor, or 'drop'");
+              "type by --tensor, 'drop', or --requantize");
     check_run(o.dir, "quantize a.gguf c.safetensors --type int4-g32 --requantize", 0, "became");
     opened_close(&o);
 }
@@ -520,7 +542,7 @@ TEST_CASE(QdnnCommand, Nvfp4BothWays)
     gguf_tensor(&g, "a.weight", 40, 2, (const int64_t[]){2, 128}, blocks, sizeof blocks);
     opened_make(&o, gguf_make(&g), "a.gguf");
     check_run(o.dir, "convert a.gguf b.safetensors", 0, "nvfp4 ");
-    check_run(o.dir, "info b.safetensors", 0, "modelopt nvfp4");
+    check_run(o.dir, "info b.safetensors", 0, "nvfp4-pack-quantized");
     check_run(o.dir, "verify b.safetensors", 0, "1 quantized weights, 256 elements: the same bits");
     check_run(o.dir, "convert b.safetensors c.gguf", 0, "nvfp4 ");
     if (opened_open(&o, "c.gguf") && find_weight(&o, "a.weight", &w) &&
@@ -569,7 +591,7 @@ TEST_CASE(QdnnCommand, VerifySaysWhatItCannotCheck)
     opened_make(&o, gguf_make(&g), "m.gguf");
     check_run(o.dir, "verify m.gguf", 1, "w: blocks of type IQ2_XXS cannot be decoded");
     check_run(o.dir, "verify m.gguf", 1, "1 weights could not be checked");
-    check_run(o.dir, "verify m.gguf --only nothing", 0, "0 quantized weights");
+    check_run(o.dir, "verify m.gguf --only nothing", 1, "--only 'nothing' matches no name in m.gguf");
     check_run(o.dir, "info m.gguf", 0, "no descriptor: blocks of type IQ2_XXS");
     opened_close(&o);
 }

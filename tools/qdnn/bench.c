@@ -1,6 +1,6 @@
 /* Benchmarks products with the file's own layers: counters on ptxvm, times on a GPU. Layers of the same
  * format and shape cost the same, so one of each is measured. */
-#include "tools/qdnn/tool.h"
+#include "tools/qdnn/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,7 +273,9 @@ int command_bench(const options *o)
     if (status != TOOL_OK)
         return status;
     vm_counters_open();
-    status = list_kinds(file, o, &kinds, &n);
+    status = output_check_json(o, file);
+    if (status == TOOL_OK)
+        status = list_kinds(file, o, &kinds, &n);
     if (status == TOOL_OK)
         status = device_open(&d, o->device);
     tool_printf(&json, "{\n  \"file\": ");

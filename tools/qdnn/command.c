@@ -11,14 +11,17 @@ static const char help[] =
     "\n"
     "usage: qdnn info FILE [--tensors] [--only REGEX] [--json OUT]\n"
     "       qdnn verify FILE [--only REGEX] [--device DEVICE]\n"
-    "       qdnn quantize IN OUT --type TYPE [--tensor REGEX=TYPE ...] [--dry-run] [--requantize] [--json "
+    "       qdnn quantize IN OUT --type TYPE [--tensor REGEX=TYPE ...] [--all-matrices] [--requantize]\n"
+    "                     [--in-place] [--dry-run] [--json OUT]\n"
+    "       qdnn convert IN OUT [--type TYPE] [--tensor REGEX=TYPE ...] [--in-place] [--dry-run] [--json "
     "OUT]\n"
-    "       qdnn convert IN OUT [--type TYPE] [--tensor REGEX=TYPE ...] [--dry-run] [--json OUT]\n"
     "       qdnn bench FILE [--rows LIST] [--only REGEX] [--device DEVICE] [--json OUT]\n"
     "\n"
     "FILE and IN are a GGUF file, a safetensors file, model.safetensors.index.json, or the folder of a "
     "checkpoint.\n"
-    "OUT ends in .gguf or .safetensors; it is written under another name and appears when it is whole.\n"
+    "OUT ends in .gguf, .safetensors or '/': a new folder that also gets a config.json with the "
+    "quantization, for\n"
+    "loaders. It is written under another name, read back, and appears when it is whole.\n"
     "\n"
     "  info               weights with their formats, shapes and sizes, and totals by format\n"
     "  verify             every quantized weight dequantized on the device and by host_ref, compared bit for "
@@ -36,6 +39,9 @@ static const char help[] =
     "                     TYPE may be 'keep' (as it is) or 'drop' (left out). Vectors are never quantized\n"
     "  --dry-run          only show what would be converted, and the sizes\n"
     "  --requantize       also quantize weights that are already quantized\n"
+    "  --all-matrices     also quantize matrices that are not of Linear layers, such as embeddings. (GGUF "
+    "always does)\n"
+    "  --in-place         OUT may be IN, which is replaced when OUT is whole\n"
     "  --only REGEX       only weights whose name matches\n"
     "  --rows LIST        how many rows the products have, with commas; default 1,16\n"
     "  --tensors          the tensors as they are stored, with their places in the file\n"
@@ -134,18 +140,26 @@ static int parse_rule(void *options_, const char *value)
     return regex_matches(regex, "", &matches);
 }
 
+int only_matched_nothing(const options *o)
+{
+    return tool_fail("--only '%s' matches no name in %s (qdnn info lists them)", o->only, o->in);
+}
+
 int regex_matches(const char *regex, const char *name, bool *matches)
 {
     regex_t compiled;
     char why[200];
     int problem = regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB);
+    if (problem == REG_ESPACE)
+        return tool_fail("out of memory");
     if (problem) {
         regerror(problem, &compiled, why, sizeof why);
         return tool_usage_error("'%s' is not a regular expression: %s", regex, why);
     }
-    *matches = regexec(&compiled, name, 0, NULL, 0) == 0;
+    problem = regexec(&compiled, name, 0, NULL, 0);
     regfree(&compiled);
-    return TOOL_OK;
+    *matches = problem == 0;
+    return problem == REG_ESPACE ? tool_fail("out of memory") : TOOL_OK;
 }
 
 static int parse_operand(void *options_, const char *argument)
@@ -169,6 +183,8 @@ static const tool_option table[] = {
     {"--rows", true, parse_rows, 0},
     {"--json", true, parse_json, 0},     {"--dry-run", false, NULL, offsetof(options, dry_run)},
     {"--requantize", false, NULL, offsetof(options, requantize)},
+    {"--all-matrices", false, NULL, offsetof(options, all_matrices)},
+    {"--in-place", false, NULL, offsetof(options, in_place)},
     {"--tensors", false, NULL, offsetof(options, tensors)},
     {"--help", false, NULL, offsetof(options, help)}, {"-h", false, NULL, offsetof(options, help)},
     {"--version", false, NULL, offsetof(options, version)},
@@ -206,6 +222,8 @@ static int check_options(const options *o, int row)
                   {"--json", o->json, takes[row].json},
                   {"--dry-run", o->dry_run, takes[row].dry_run},
                   {"--requantize", o->requantize, takes[row].requantize},
+                  {"--all-matrices", o->all_matrices, takes[row].requantize},
+                  {"--in-place", o->in_place, takes[row].writes},
                   {"--tensors", o->tensors, takes[row].tensors},
                   {"--rows", o->rows, takes[row].rows}};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)

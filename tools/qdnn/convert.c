@@ -61,12 +61,13 @@ static int try_type(const source *s, const qdnnFileWeight_t *to, type_choice cho
                     char why[200])
 {
     int64_t at = 0;
-    const char *refused = type_refused(choice, s->from.name, to);
+    const char *refused;
     *made = (tensor){0};
+    int status = type_refused(choice, s->from.name, to, &refused);
     snprintf(why, 200, "%s", refused ? refused : "");
-    if (refused)
-        return TOOL_OK;
-    int status = tensor_make(made, s->from.name, to);
+    if (status != TOOL_OK || refused)
+        return status;
+    status = tensor_make(made, s->from.name, to);
     if (status != TOOL_OK)
         return status;
     if (!repack_fill(made, s->values, s->scales))
@@ -158,6 +159,8 @@ int command_convert(const options *o)
     r.make = make;
     if (status == TOOL_OK)
         status = choose_all(&r);
+    if (status == TOOL_OK)
+        status = rewrite_check_rules(&r);
     if (status == TOOL_OK)
         status = rewrite_run(&r);
     rewrite_close(&r);

@@ -1,5 +1,5 @@
 /* The command info: lists the contents of a file. */
-#include "tools/qdnn/tool.h"
+#include "tools/qdnn/output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static int list_weights(qdnnFile_t file, const options *o, const qdnnFileInfo_t 
                         tool_text *json)
 {
     total *totals = tool_alloc((size_t)info->weights * sizeof *totals);
-    int n = 0, status = totals ? TOOL_OK : TOOL_FAILED;
+    int n = 0, matched = 0, status = totals ? TOOL_OK : TOOL_FAILED;
     bool first = true;
     for (int i = 0; i < info->weights && status == TOOL_OK; i++) {
         qdnnFileWeight_t w;
@@ -161,6 +161,7 @@ static int list_weights(qdnnFile_t file, const options *o, const qdnnFileInfo_t 
             status = regex_matches(o->only, w.name, &wanted);
         if (!wanted)
             continue;
+        matched++;
         total *t = find_total(totals, &n, w.format);
         t->count++;
         t->elements += w.rank ? elements_of(w.rank, w.dims) : 0;
@@ -176,9 +177,12 @@ static int list_weights(qdnnFile_t file, const options *o, const qdnnFileInfo_t 
         qdnnGetFileTensor(file, i, &t);
         if (o->only)
             status = regex_matches(o->only, t.name, &wanted);
+        matched += wanted;
         if (wanted)
             print_tensor(file, &t, info->shards);
     }
+    if (status == TOOL_OK && o->only && !matched)
+        status = only_matched_nothing(o);
     if (text && status == TOOL_OK)
         print_totals(totals, n);
     free(totals);
@@ -193,6 +197,11 @@ int command_info(const options *o)
     int status = open_file(o->in, &file);
     if (status != TOOL_OK)
         return status;
+    status = output_check_json(o, file);
+    if (status != TOOL_OK) {
+        qdnnCloseFile(file);
+        return status;
+    }
     bool text = !o->json || strcmp(o->json, "-") != 0;
     qdnnGetFileInfo(file, &info);
     json_head(&json, o->in, &info);

@@ -1,24 +1,13 @@
 /* An output file that is written completely or not at all. */
 #include "tools/qdnn/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-/* The file to remove on an interrupt; only one is written at a time. */
-static char unfinished[4096];
-static volatile sig_atomic_t is_unfinished;
-
-static void remove_unfinished(int signal_number)
-{
-    if (is_unfinished)
-        unlink(unfinished);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -26,16 +15,86 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-int output_open(output *out, const char *path, qdnnFile_t source)
+/* ---- where it goes ---- */
+
+bool output_is_source(const char *path, qdnnFile_t source)
 {
+    struct stat mine, theirs;
+    const char *shard;
+    if (stat(path, &mine) != 0)
+        return false;
+    for (int i = 0; !qdnnGetFileShard(source, i, &shard); i++)
+        if (stat(shard, &theirs) == 0 && theirs.st_dev == mine.st_dev && theirs.st_ino == mine.st_ino)
+            return true;
+    return false;
+}
+
+int output_check_json(const options *o, qdnnFile_t source)
+{
+    if (!o->json || strcmp(o->json, "-") == 0)
+        return TOOL_OK;
+    if (output_is_source(o->json, source))
+        return tool_usage_error("--json would replace the input, %s", o->json);
+    if (o->out && strcmp(o->json, o->out) == 0)
+        return tool_usage_error("--json would replace the output, %s", o->json);
+    return TOOL_OK;
+}
+
+/* Replacing one of several files would leave a checkpoint that is neither the old one nor the new one. */
+static int check_source(const output *out, bool in_place)
+{
+    qdnnFileInfo_t info;
+    if (!output_is_source(out->path, out->source))
+        return TOOL_OK;
+    qdnnGetFileInfo(out->source, &info);
+    if (info.shards > 1)
+        return tool_usage_error("%s is one of the %d files of the input; write to another", out->path,
+                                info.shards);
+    return in_place ? TOOL_OK
+                    : tool_usage_error("%s is the input; write to another file, or replace it by --in-place",
+                                       out->path);
+}
+
+/* Whether a folder has no entries but . and .. */
+static bool is_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    int n = 0;
+    while (folder && n < 3 && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    return folder && n < 3;
+}
+
+static int check_place(const output *out)
+{
+    struct stat info;
+    if (stat(out->path, &info) != 0)
+        return TOOL_OK;
+    if (out->is_folder && !S_ISDIR(info.st_mode))
+        return tool_usage_error("%s is not a folder", out->path);
+    if (out->is_folder && !is_empty(out->path))
+        return tool_usage_error("the folder %s is not empty; write to a new one", out->path);
+    if (!out->is_folder && !S_ISREG(info.st_mode))
+        return tool_usage_error("%s is not a file that can be replaced", out->path);
+    return TOOL_OK;
+}
+
+int output_open(output *out, const char *path, qdnnFile_t source, bool in_place)
+{
+    struct stat info;
     *out = (output){.path = path, .source = source, .file = -1};
-    if (ends_with(path, ".gguf"))
+    out->is_folder = ends_with(path, "/") || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+    if (!out->is_folder && ends_with(path, ".gguf"))
         out->kind = QDNN_FILE_GGUF;
-    else if (ends_with(path, ".safetensors"))
+    else if (out->is_folder || ends_with(path, ".safetensors"))
         out->kind = QDNN_FILE_SAFETENSORS;
     else
-        return tool_usage_error("cannot tell the kind of '%s'; name it OUT.gguf or OUT.safetensors", path);
-    return TOOL_OK;
+        return tool_usage_error(
+            "cannot tell the kind of '%s'; name it OUT.gguf, OUT.safetensors or OUT/ (a folder)", path);
+    int status = check_place(out);
+    return status == TOOL_OK ? check_source(out, in_place) : status;
 }
 
 bool output_has_type(qdnnFileKind_t kind, const char *type)
@@ -48,7 +107,8 @@ int output_add(output *out, const char *name, const char *type, int rank, const 
 {
     if (!output_has_type(out->kind, type))
         return tool_fail(
-            "%s: tensors of type %s cannot be stored in %s; give it another type by --tensor, or 'drop'",
+            "%s: tensors of type %s cannot be stored in %s; give it another type by --tensor, 'drop', or "
+            "--requantize",
             name, type, out->kind == QDNN_FILE_GGUF ? "GGUF" : "safetensors");
     if (out->n_tensors == out->room) {
         int room = out->room ? 2 * out->room : 64;
@@ -67,83 +127,174 @@ int output_add(output *out, const char *name, const char *type, int rank, const 
     return TOOL_OK;
 }
 
-static int write_failed(const output *out)
+/* ---- writing ---- */
+
+static int write_failed(const char *path)
 {
-    return tool_fail("cannot write %s: %s", out->temporary, strerror(errno));
+    return tool_fail("cannot write %s: %s", path, strerror(errno));
 }
 
-static int write_at(output *out, const void *data, uint64_t bytes, uint64_t offset)
+/* The folder, if one is asked for, and the file. */
+static int create(output *out)
 {
-    for (uint64_t done = 0; done < bytes;) {
-        ssize_t n =
-            pwrite(out->file, (const char *)data + done, (size_t)(bytes - done), (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return write_failed(out);
-        done += (uint64_t)n;
+    bool ok;
+    if (out->is_folder) {
+        snprintf(out->folder, sizeof out->folder, "%s", out->path);
+        if (!unfinished_beside(out->path, out->folder, NULL))
+            return write_failed(out->folder);
+        int n = snprintf(out->temporary, sizeof out->temporary, "%s/model.safetensors", out->folder);
+        if (n >= (int)sizeof out->temporary)
+            return tool_fail("the path of the output is too long");
+        ok = unfinished_create(out->temporary, &out->file);
+    } else {
+        snprintf(out->temporary, sizeof out->temporary, "%s", out->path);
+        ok = unfinished_beside(out->path, out->temporary, &out->file);
     }
-    return TOOL_OK;
+    return ok ? TOOL_OK : write_failed(out->temporary);
 }
 
 int output_begin(output *out)
 {
     tool_text header = {0};
-    int n = snprintf(out->temporary, sizeof out->temporary, "%s.tmp-%ld", out->path, (long)getpid());
-    int status = n < (int)sizeof out->temporary ? TOOL_OK : tool_fail("the path of the output is too long");
+    int status = metadata_plan(out);
     if (status == TOOL_OK)
         status = out->kind == QDNN_FILE_GGUF ? gguf_header(out, &header) : safetensors_header(out, &header);
     if (status == TOOL_OK && header.failed)
         status = tool_fail("out of memory");
-    if (status == TOOL_OK) {
-        out->file = open(out->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        status = out->file < 0 ? write_failed(out) : TOOL_OK;
-    }
-    if (status == TOOL_OK) {
-        memcpy(unfinished, out->temporary, sizeof unfinished);
-        is_unfinished = 1;
-        signal(SIGINT, remove_unfinished);
-        signal(SIGTERM, remove_unfinished);
-        out->header_bytes = header.size;
-        status = write_at(out, header.data, header.size, 0);
-    }
-    /* reserve the whole length now: a full disk is noticed before the work, and gaps are zeros */
-    if (status == TOOL_OK && ftruncate(out->file, (off_t)(out->header_bytes + out->data_bytes)) != 0)
-        status = write_failed(out);
+    if (status == TOOL_OK)
+        status = create(out);
+    out->header_bytes = header.size;
+    if (status == TOOL_OK && (!unfinished_reserve(out->file, out->header_bytes + out->data_bytes) ||
+                              !unfinished_write(out->file, header.data, header.size, 0)))
+        status = write_failed(out->temporary);
     tool_text_free(&header);
     return status;
 }
 
+/* A checksum against damage, not against malice. */
+static uint64_t checksum(const uint8_t *data, uint64_t bytes)
+{
+    uint64_t sum = bytes, word;
+    for (uint64_t at = 0; at < bytes; at += sizeof word) {
+        word = 0;
+        memcpy(&word, data + at, bytes - at < sizeof word ? (size_t)(bytes - at) : sizeof word);
+        sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
 int output_put(output *out, int index, const void *data)
 {
-    const output_tensor *t = &out->tensors[index];
-    return write_at(out, data, t->bytes, out->header_bytes + t->offset);
+    output_tensor *t = &out->tensors[index];
+    t->is_written = true;
+    t->sum = checksum(data, t->bytes);
+    return unfinished_write(out->file, data, t->bytes, out->header_bytes + t->offset)
+               ? TOOL_OK
+               : write_failed(out->temporary);
 }
+
+int output_put_file(output *out, const char *name, const void *data, size_t bytes)
+{
+    char path[UNFINISHED_PATH];
+    int file = -1;
+    if (snprintf(path, sizeof path, "%s/%s", out->folder, name) >= (int)sizeof path)
+        return tool_fail("the path of %s is too long", name);
+    bool ok =
+        unfinished_create(path, &file) && unfinished_write(file, data, bytes, 0) && unfinished_sync(file);
+    int status = ok ? TOOL_OK : write_failed(path);
+    if (file >= 0 && close(file) != 0 && ok)
+        status = write_failed(path);
+    return status;
+}
+
+/* ---- reading back ---- */
+
+static int not_as_planned(const output *out, const char *what, const char *name)
+{
+    return tool_fail(
+        "%s was not written correctly: %s '%s' is not what was planned; the disk or the memory may be faulty",
+        out->temporary, what, name);
+}
+
+static bool same_tensor(const output *out, const output_tensor *t, const qdnnFileTensor_t *read)
+{
+    /* GGUF has no tensors without dimensions: they are written as one of one element */
+    int rank = out->kind == QDNN_FILE_GGUF && t->rank == 0 ? 1 : t->rank;
+    bool same = t->is_written && strcmp(t->name, read->name) == 0 && strcmp(t->type, read->typeName) == 0 &&
+                read->rank == rank && t->bytes == read->bytes;
+    for (int i = 0; same && i < t->rank; i++)
+        same = t->dims[i] == read->dims[i];
+    return same && (t->bytes == 0 || (read->offset == out->header_bytes + t->offset &&
+                                      checksum(read->data, read->bytes) == t->sum));
+}
+
+static int compare(const output *out, qdnnFile_t file)
+{
+    qdnnFileInfo_t info;
+    qdnnFileTensor_t t;
+    qdnnFileMetadata_t m;
+    qdnnGetFileInfo(file, &info);
+    if (info.kind != out->kind || info.tensors != out->n_tensors || info.metadata != out->n_entries)
+        return not_as_planned(out, "the header of", out->path);
+    for (int i = 0; i < info.tensors; i++)
+        if (qdnnGetFileTensor(file, i, &t) || !same_tensor(out, &out->tensors[i], &t))
+            return not_as_planned(out, "the tensor", out->tensors[i].name);
+    for (int i = 0; i < info.metadata; i++) {
+        const output_entry *e = &out->entries[i];
+        if (qdnnGetFileMetadata(file, i, &m) || strcmp(m.key, e->key) != 0 || m.bytes != e->bytes ||
+            memcmp(m.data, e->data, e->bytes) != 0)
+            return not_as_planned(out, "the metadata", e->key);
+    }
+    return TOOL_OK;
+}
+
+int output_check(output *out)
+{
+    qdnnFile_t file;
+    bool ok = unfinished_sync(out->file);
+    int status = ok ? TOOL_OK : write_failed(out->temporary);
+    if (close(out->file) != 0 && ok)
+        status = write_failed(out->temporary);
+    out->file = -1;
+    if (status == TOOL_OK)
+        status = open_file(out->temporary, &file);
+    if (status != TOOL_OK)
+        return status;
+    status = compare(out, file);
+    qdnnCloseFile(file);
+    return status;
+}
+
+/* ---- the end ---- */
 
 int output_finish(output *out)
 {
-    int closed = close(out->file);
-    out->file = -1;
-    if (closed != 0 || rename(out->temporary, out->path) != 0) {
-        int status = tool_fail("cannot write %s: %s", out->path, strerror(errno));
-        unlink(out->temporary);
-        is_unfinished = 0;
-        return status;
-    }
-    is_unfinished = 0;
-    return TOOL_OK;
+    bool synced;
+    int folder = out->is_folder ? open(out->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool ok = !out->is_folder || (folder >= 0 && unfinished_sync(folder));
+    if (folder >= 0)
+        close(folder);
+    if (!ok || !unfinished_publish(out->is_folder ? out->folder : out->temporary, out->path, &synced))
+        return write_failed(out->path);
+    return synced ? TOOL_OK
+                  : tool_fail("%s is complete, but may not survive a crash: its folder cannot be synced",
+                              out->path);
 }
 
 void output_close(output *out)
 {
-    if (out->file >= 0) {
+    if (out->file >= 0)
         close(out->file);
-        unlink(out->temporary);
-        is_unfinished = 0;
-    }
+    unfinished_discard();
     for (int i = 0; i < out->n_tensors; i++)
         free(out->tensors[i].name);
+    for (int i = 0; i < out->n_entries; i++) {
+        free(out->entries[i].key);
+        free(out->entries[i].data);
+    }
     free(out->tensors);
+    free(out->entries);
     free(out->quant_config);
     *out = (output){.file = -1};
 }

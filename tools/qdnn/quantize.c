@@ -11,8 +11,11 @@
 static const char *reason_to_keep(const rewrite *r, const job *j, int rank)
 {
     bool plain = j->choice.type->either_kind;
+    bool all = plain || j->named || r->o->all_matrices || r->out.kind == QDNN_FILE_GGUF;
     if (rank < 2 && !(plain && j->named))
         return "no matrix";
+    if (!all && (rank != 2 || !folder_is_linear(&r->folder, j->from.name)))
+        return "not of a Linear layer (--all-matrices)";
     if (j->from.problem && !j->named)
         return j->from.problem;
     return j->from.quantized && !j->named && !r->o->requantize ? "quantized already (--requantize)" : NULL;
@@ -43,15 +46,35 @@ static int choose(rewrite *r, job *j, const type_choice *usual)
         return tool_fail("%s cannot become %s: %s", j->from.name, j->choice.type->name, j->from.problem);
     if (!kept) {
         j->to = type_describe(j->choice, rank, dims, -1);
-        refused = type_refused(j->choice, j->from.name, &j->to);
+        status = type_refused(j->choice, j->from.name, &j->to, &refused);
     }
+    if (status != TOOL_OK)
+        return status;
     if (refused && j->named)
         return tool_fail("%s cannot become %s: %s", j->from.name, j->choice.type->name, refused);
     if (kept || refused) {
         j->choice = (type_choice){0};
         j->reason = strdup(kept ? kept : refused);
+        if (!j->reason)
+            return tool_fail("out of memory");
     }
     return TOOL_OK;
+}
+
+/* The reasons are in the table, which is printed only after a success. */
+static int check_any(const rewrite *r)
+{
+    const job *kept = NULL;
+    for (int i = 0; i < r->info.weights; i++) {
+        if (r->jobs[i].choice.type)
+            return TOOL_OK;
+        if (!kept && r->jobs[i].reason && r->jobs[i].from.rank > 1)
+            kept = &r->jobs[i];
+    }
+    if (!kept)
+        return tool_fail("nothing to quantize: %s has no matrices to which a type applies", r->o->in);
+    return tool_fail("nothing to quantize in %s; %s, for example, is kept: %s", r->o->in, kept->from.name,
+                     kept->reason);
 }
 
 static int choose_all(rewrite *r)
@@ -100,6 +123,10 @@ int command_quantize(const options *o)
     r.make = make;
     if (status == TOOL_OK)
         status = choose_all(&r);
+    if (status == TOOL_OK)
+        status = rewrite_check_rules(&r);
+    if (status == TOOL_OK)
+        status = check_any(&r);
     if (status == TOOL_OK && !o->dry_run)
         status = device_open(&r.device, o->device);
     if (status == TOOL_OK)

@@ -14,7 +14,11 @@ int rewrite_open(rewrite *r, const options *o)
     if (status != TOOL_OK)
         return status;
     qdnnGetFileInfo(r->file, &r->info);
-    status = output_open(&r->out, o->out, r->file);
+    status = output_check_json(o, r->file);
+    if (status == TOOL_OK)
+        status = output_open(&r->out, o->out, r->file, o->in_place);
+    if (status == TOOL_OK && r->info.kind == QDNN_FILE_SAFETENSORS)
+        status = folder_open(&r->folder, o->in);
     r->jobs = status == TOOL_OK ? tool_alloc((size_t)r->info.weights * sizeof *r->jobs) : NULL;
     for (int i = 0; r->jobs && i < r->info.weights; i++)
         qdnnGetFileWeight(r->file, i, &r->jobs[i].from);
@@ -24,6 +28,7 @@ int rewrite_open(rewrite *r, const options *o)
 void rewrite_close(rewrite *r)
 {
     output_close(&r->out);
+    folder_close(&r->folder);
     device_close(&r->device);
     qdnnCloseFile(r->file);
     for (int i = 0; r->jobs && i < r->info.weights; i++)
@@ -42,6 +47,33 @@ int rewrite_rule(const rewrite *r, const char *name, type_choice *choice, bool *
             return status;
     }
     return TOOL_OK;
+}
+
+/* A rule that matches no name is a mistake in its expression. */
+static int check_rule(const rewrite *r, const name_rule *rule)
+{
+    bool matches = false;
+    int status = TOOL_OK;
+    for (int i = 0; i < r->info.weights && status == TOOL_OK && !matches; i++)
+        status = regex_matches(rule->regex, r->jobs[i].from.name, &matches);
+    for (int i = 0; i < r->info.tensors && status == TOOL_OK && !matches; i++) {
+        qdnnFileTensor_t t;
+        qdnnGetFileTensor(r->file, i, &t);
+        if (t.weight < 0)
+            status = regex_matches(rule->regex, t.name, &matches);
+    }
+    if (status == TOOL_OK && !matches)
+        return tool_fail("--tensor '%s=%s' matches no weight of %s (qdnn info lists them)", rule->regex,
+                         rule->type, r->o->in);
+    return status;
+}
+
+int rewrite_check_rules(const rewrite *r)
+{
+    int status = TOOL_OK;
+    for (int i = 0; i < r->o->n_rules && status == TOOL_OK; i++)
+        status = check_rule(r, &r->o->rules[i]);
+    return status;
 }
 
 /* ---- values ---- */
@@ -214,6 +246,10 @@ static int write_file(rewrite *r, const int *copies)
         status = write_copies(r, copies, &p);
     if (status == TOOL_OK)
         status = write_jobs(r, &p);
+    if (status == TOOL_OK)
+        status = output_check(&r->out);
+    if (status == TOOL_OK && r->out.is_folder)
+        status = folder_write(&r->folder, &r->out);
     if (status == TOOL_OK)
         status = output_finish(&r->out);
     progress_end(&p);

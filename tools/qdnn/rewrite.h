@@ -2,6 +2,7 @@
 #ifndef TOOLS_QDNN_REWRITE_H
 #define TOOLS_QDNN_REWRITE_H
 
+#include "tools/qdnn/folder.h"
 #include "tools/qdnn/types.h"
 
 /* The loss of a weight. */
@@ -27,7 +28,8 @@ struct rewrite {
     qdnnFile_t file;
     qdnnFileInfo_t info;
     output out;
-    job *jobs; /* one per weight */
+    folder folder; /* of the source */
+    job *jobs;     /* one per weight */
     device device;
     /* Converts a weight to its new type. */
     int (*make)(rewrite *r, job *j, tensor *made);
@@ -37,7 +39,9 @@ int rewrite_open(rewrite *r, const options *o);
 void rewrite_close(rewrite *r);
 /* The first rule that matches; if none does, *choice is unchanged. */
 int rewrite_rule(const rewrite *r, const char *name, type_choice *choice, bool *named);
-/* quant_config.c: what loaders need to know about the quantization, if all weights have the same. */
+/* Every rule must match a name. */
+int rewrite_check_rules(const rewrite *r);
+/* quant_config.c: what loaders need to know about the quantization. */
 int rewrite_describe(rewrite *r);
 /* Once every job has its type: prints what would be done, or does it. Then prints the figures. */
 int rewrite_run(rewrite *r);

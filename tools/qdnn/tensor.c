@@ -54,15 +54,26 @@ int tensor_describe(tensor *t, const char *name, const qdnnFileWeight_t *how)
     return status ? fail_status(name, status) : TOOL_OK;
 }
 
-const char *tensor_refused(const qdnnFileWeight_t *how)
+/* Unsupported, or impossible for that shape; anything else is a failure. */
+static bool is_refusal(qdnnStatus_t status)
+{
+    return (status >= QDNN_STATUS_BAD_PARAM && status < QDNN_STATUS_NOT_SUPPORTED) ||
+           (status >= QDNN_STATUS_NOT_SUPPORTED && status < QDNN_STATUS_INTERNAL_ERROR);
+}
+
+int tensor_refused(const char *name, const qdnnFileWeight_t *how, const char **why)
 {
     tensor t = {.how = *how};
     qdnnStatus_t status = describe(&t);
-    static char why[1024];
-    if (status)
-        qdnnGetLastErrorString(why, sizeof why);
+    static char text[1024];
+    *why = NULL;
+    int result = status && !is_refusal(status) ? fail_status(name, status) : TOOL_OK;
+    if (status && result == TOOL_OK) {
+        qdnnGetLastErrorString(text, sizeof text);
+        *why = text;
+    }
     tensor_close(&t);
-    return status ? why : NULL;
+    return result;
 }
 
 /* host_ref requires naturally aligned arrays, which safetensors does not guarantee: then the operand is

@@ -37,11 +37,13 @@ typedef struct options {
     const char *device; /* as in QDNN_DEVICE */
     const char *json;   /* where to write the figures */
     const char *rows;   /* products: "1,16" */
-    bool dry_run, requantize, tensors, help, version;
+    bool dry_run, requantize, all_matrices, in_place, tensors, help, version;
 } options;
 
 /* Returns an exit code. Checks the arguments against those of the command. */
 int options_read(int argc, char **argv, options *o);
+/* A --only that matched nothing. Returns an exit code. */
+int only_matched_nothing(const options *o);
 /* Whether a POSIX extended regular expression matches a part of a name; an invalid one is reported. */
 int regex_matches(const char *regex, const char *name, bool *matches);
 
@@ -72,9 +74,9 @@ int tensor_describe(tensor *t, const char *name, const qdnnFileWeight_t *how);
 /* The same, and allocates the operands. */
 int tensor_make(tensor *t, const char *name, const qdnnFileWeight_t *how);
 void tensor_close(tensor *t);
-/* Why a descriptor does not support tensors of that shape; null if it does. The text is the library's, valid
- * until the next call. */
-const char *tensor_refused(const qdnnFileWeight_t *how);
+/* *why receives the reason why a descriptor does not support tensors of that shape; null if it does. The text is
+ * the library's, valid until the next call. Returns an exit code: a lack of memory is no such reason. */
+int tensor_refused(const char *name, const qdnnFileWeight_t *how, const char **why);
 
 /* Allocates zeroed memory, and reports a failure; 0 bytes give a pointer too. */
 void *tool_alloc(size_t bytes);

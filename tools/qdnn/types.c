@@ -29,8 +29,9 @@ static const out_type types[] = {
     {"fp8",    QDNN_FILE_SAFETENSORS, false, STORED_BESIDE, "F8_E4M3", QDNN_WEIGHTS_FP8_E4M3, -1, "E4M3, float-quantized of compressed-tensors"},
     {"nf4",    QDNN_FILE_SAFETENSORS, false, STORED_BNB,    "U8",  QDNN_WEIGHTS_BNB_NF4,  64, "NF4 of bitsandbytes"},
     {"fp4",    QDNN_FILE_SAFETENSORS, false, STORED_BNB,    "U8",  QDNN_WEIGHTS_BNB_FP4,  64, "FP4 of bitsandbytes"},
-    {"nvfp4",  QDNN_FILE_SAFETENSORS, false, STORED_MODELOPT, "U8", QDNN_WEIGHTS_MODELOPT_NVFP4, 0, "NVFP4 of ModelOpt"},
-    {"mxfp4",  QDNN_FILE_SAFETENSORS, false, STORED_MXFP4,  "U8",  QDNN_WEIGHTS_MXFP4, 0, "mxfp4-pack-quantized of compressed-tensors"},
+    {"nvfp4",  QDNN_FILE_SAFETENSORS, false, STORED_FP4,    "U8",  QDNN_WEIGHTS_COMPRESSED_TENSORS_NVFP4, 0, "nvfp4-pack-quantized of compressed-tensors"},
+    {"nvfp4_modelopt", QDNN_FILE_SAFETENSORS, false, STORED_MODELOPT, "U8", QDNN_WEIGHTS_MODELOPT_NVFP4, 0, "NVFP4 of ModelOpt"},
+    {"mxfp4",  QDNN_FILE_SAFETENSORS, false, STORED_FP4,    "U8",  QDNN_WEIGHTS_MXFP4, 0, "mxfp4-pack-quantized of compressed-tensors"},
 };
 /* clang-format on */
 enum { TYPES = sizeof types / sizeof types[0] };
@@ -121,26 +122,33 @@ qdnnFileWeight_t type_describe(type_choice choice, int rank, const int64_t *dims
 }
 
 /* Readers find scales by the name of their weight, and infer groups by dividing rows. */
-const char *type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how)
+static const char *refused_shape(type_choice choice, const char *name, const qdnnFileWeight_t *how)
 {
     const out_type *type = choice.type;
     size_t length = strlen(name);
+    int64_t block = type->weights == QDNN_WEIGHTS_MXFP4 ? 32 : 16;
     bool by_name = type->stored != STORED_ALONE && type->stored != STORED_BNB;
     int64_t columns = how->dims[how->rank - 1];
     if (by_name && (length < 7 || strcmp(name + length - 7, ".weight") != 0))
         return "its name does not end in .weight, by which its scales are found";
     if (type->stored != STORED_ALONE && how->rank < 2)
         return "it is not a matrix";
-    if ((type->stored == STORED_PACKED || type->stored == STORED_MXFP4) && how->rank != 2)
+    if ((type->stored == STORED_PACKED || type->stored == STORED_FP4) && how->rank != 2)
         return "it has more than two dimensions, and this type is for matrices";
     if (type->stored == STORED_PACKED && columns % 8)
         return "its rows do not fill whole words of 8 codes";
-    if ((type->stored == STORED_MODELOPT && columns % 16) || (type->stored == STORED_MXFP4 && columns % 32))
+    if ((type->stored == STORED_MODELOPT || type->stored == STORED_FP4) && columns % block)
         return "its rows are not a multiple of the group size";
     if ((type->stored == STORED_PACKED || type->stored == STORED_BESIDE) && choice.group > 0 &&
         columns % choice.group)
         return "its rows are not a multiple of the group size";
-    return tensor_refused(how);
+    return NULL;
+}
+
+int type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how, const char **why)
+{
+    *why = refused_shape(choice, name, how);
+    return *why ? TOOL_OK : tensor_refused(name, how, why);
 }
 
 /* ---- tensors ---- */
@@ -211,6 +219,8 @@ static void packed(const tensor *t, bool words, parts *p)
         words ? (int64_t)t->bytes[QDNN_OPERAND_CODES] / 4 / (t->rows ? t->rows : 1) : t->columns / 2;
     shape(add_operand(p, "weight_packed", words ? "I32" : "U8", t, QDNN_OPERAND_CODES), t, columns);
     shape(add_operand(p, "weight_scale", scale_type_name(t), t, QDNN_OPERAND_SCALE), t, groups_of(t));
+    if (t->bytes[QDNN_OPERAND_GLOBAL_SCALE])
+        shape_flat(add_operand(p, "weight_global_scale", "F32", t, QDNN_OPERAND_GLOBAL_SCALE), 1);
     if (!words)
         return;
     p->shape[0] = t->rows;
@@ -284,7 +294,7 @@ static void list_parts(const out_type *type, const tensor *t, parts *p)
         codes_alone(type, t, p);
         return;
     case STORED_PACKED:
-    case STORED_MXFP4:
+    case STORED_FP4:
         packed(t, type->stored == STORED_PACKED, p);
         return;
     case STORED_BESIDE:

@@ -8,7 +8,7 @@
 typedef enum {
     STORED_ALONE, /* one tensor: numbers, blocks */
     STORED_PACKED, /* compressed-tensors: weight_packed in words, weight_scale, weight_shape, weight_zero_point */
-    STORED_MXFP4,    /* the same in bytes */
+    STORED_FP4,      /* the same in bytes: weight_packed, weight_scale; NVFP4 also weight_global_scale */
     STORED_BESIDE,   /* weight, weight_scale */
     STORED_MODELOPT, /* weight, weight_scale, weight_scale_2 */
     STORED_BNB       /* weight, weight.absmax, weight.quant_map, weight.quant_state... */
@@ -39,8 +39,9 @@ const out_type *type_at(int index); /* null past the last one */
 /* The descriptor of a tensor of that type; with scales of type `scale`, or the type's own if it is
  * negative. */
 qdnnFileWeight_t type_describe(type_choice choice, int rank, const int64_t *dims, int scale);
-/* Why a weight cannot be converted to that type, because of its name or its shape; null if it can. */
-const char *type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how);
+/* *why receives the reason why a weight cannot be converted to that type, because of its name or its shape; null if
+ * it can. The text is valid until the next call. Returns an exit code: there may be no memory. */
+int type_refused(type_choice choice, const char *name, const qdnnFileWeight_t *how, const char **why);
 /* Adds the tensors to the output; *first receives the number of the first. */
 int type_add(output *out, type_choice choice, const tensor *t, int *first);
 /* Writes them. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 typedef struct tally {
+    int matched; /* by --only, quantized or not */
     int weights, wrong, problems;
     uint64_t elements;
 } tally;
@@ -56,8 +57,8 @@ static int verify_weight(device *d, const qdnnFileWeight_t *w, tally *sum)
 /* Whether a weight is selected. */
 static int wanted(const options *o, const qdnnFileWeight_t *w, bool *yes)
 {
-    *yes = w->quantized;
-    return *yes && o->only ? regex_matches(o->only, w->name, yes) : TOOL_OK;
+    *yes = true;
+    return o->only ? regex_matches(o->only, w->name, yes) : TOOL_OK;
 }
 
 static uint64_t total_bytes(qdnnFile_t file, const options *o, int count)
@@ -66,7 +67,7 @@ static uint64_t total_bytes(qdnnFile_t file, const options *o, int count)
     qdnnFileWeight_t w;
     bool yes;
     for (int i = 0; i < count; i++)
-        if (!qdnnGetFileWeight(file, i, &w) && wanted(o, &w, &yes) == TOOL_OK && yes)
+        if (!qdnnGetFileWeight(file, i, &w) && wanted(o, &w, &yes) == TOOL_OK && yes && w.quantized)
             sum += w.bytes;
     return sum;
 }
@@ -82,7 +83,8 @@ static int verify_all(qdnnFile_t file, const options *o, device *d, tally *sum)
         bool yes;
         qdnnGetFileWeight(file, i, &w);
         status = wanted(o, &w, &yes);
-        if (status != TOOL_OK || !yes)
+        sum->matched += status == TOOL_OK && yes;
+        if (status != TOOL_OK || !yes || !w.quantized)
             continue;
         progress_step(&p, 0, w.name);
         status = verify_weight(d, &w, sum);
@@ -103,6 +105,8 @@ int command_verify(const options *o)
     status = device_open(&d, o->device);
     if (status == TOOL_OK)
         status = verify_all(file, o, &d, &sum);
+    if (status == TOOL_OK && o->only && !sum.matched)
+        status = only_matched_nothing(o);
     if (status == TOOL_OK)
         printf("%d quantized weights, %llu elements: %s\n", sum.weights, (unsigned long long)sum.elements,
                sum.wrong ? "NOT the same on the device and by host_ref"

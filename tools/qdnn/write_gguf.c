@@ -26,7 +26,7 @@ bool gguf_has_type(const char *type)
     return type_number(type) >= 0;
 }
 
-static void put(tool_text *text, uint64_t n, int bytes)
+void gguf_put(tool_text *text, uint64_t n, int bytes)
 {
     uint8_t le[8];
     for (int i = 0; i < bytes; i++)
@@ -34,56 +34,22 @@ static void put(tool_text *text, uint64_t n, int bytes)
     tool_append(text, le, (size_t)bytes);
 }
 
-static void put_string(tool_text *text, const char *string)
+void gguf_put_string(tool_text *text, const char *string, size_t bytes)
 {
-    put(text, strlen(string), 8);
-    tool_append(text, string, strlen(string));
-}
-
-/* Entries that may no longer be true: alignment, split files, the type of most tensors. */
-static bool is_stale(const char *key)
-{
-    return strncmp(key, "split.", 6) == 0 || strcmp(key, "general.alignment") == 0 ||
-           strcmp(key, "general.file_type") == 0 || strcmp(key, "general.quantization_version") == 0;
-}
-
-/* GGUF: copies the source's entries; safetensors: its strings. */
-static int put_metadata(output *out, tool_text *text)
-{
-    enum { TYPE_U32 = 4, TYPE_STRING = 8 };
-    qdnnFileInfo_t info;
-    qdnnFileMetadata_t m;
-    int count = 1;
-    qdnnGetFileInfo(out->source, &info);
-    put_string(text, "general.quantization_version");
-    put(text, TYPE_U32, 4);
-    put(text, 2, 4);
-    for (int i = 0; i < info.metadata; i++) {
-        if (qdnnGetFileMetadata(out->source, i, &m) || is_stale(m.key) ||
-            strcmp(m.key, "quantization_config") == 0)
-            continue;
-        count++;
-        if (m.data) {
-            tool_append(text, m.data, m.bytes);
-            continue;
-        }
-        put_string(text, m.key);
-        put(text, TYPE_STRING, 4);
-        put_string(text, m.text);
-    }
-    return count;
+    gguf_put(text, bytes, 8);
+    tool_append(text, string, bytes);
 }
 
 static void put_tensor(tool_text *text, const output_tensor *t)
 {
-    put_string(text, t->name);
-    put(text, (uint64_t)(t->rank ? t->rank : 1), 4);
+    gguf_put_string(text, t->name, strlen(t->name));
+    gguf_put(text, (uint64_t)(t->rank ? t->rank : 1), 4);
     for (int i = t->rank; i-- > 0;)
-        put(text, (uint64_t)t->dims[i], 8);
+        gguf_put(text, (uint64_t)t->dims[i], 8);
     if (t->rank == 0)
-        put(text, 1, 8);
-    put(text, (uint64_t)type_number(t->type), 4);
-    put(text, t->offset, 8);
+        gguf_put(text, 1, 8);
+    gguf_put(text, (uint64_t)type_number(t->type), 4);
+    gguf_put(text, t->offset, 8);
 }
 
 static uint64_t align_up(uint64_t n)
@@ -94,13 +60,11 @@ static uint64_t align_up(uint64_t n)
 int gguf_header(output *out, tool_text *text)
 {
     tool_append(text, "GGUF", 4);
-    put(text, 3, 4);
-    put(text, (uint64_t)out->n_tensors, 8);
-    tool_text entries = {0};
-    put(text, (uint64_t)put_metadata(out, &entries), 8);
-    tool_append(text, entries.data ? entries.data : "", entries.size);
-    text->failed = text->failed || entries.failed;
-    tool_text_free(&entries);
+    gguf_put(text, 3, 4);
+    gguf_put(text, (uint64_t)out->n_tensors, 8);
+    gguf_put(text, (uint64_t)out->n_entries, 8);
+    for (int i = 0; i < out->n_entries; i++)
+        tool_append(text, out->entries[i].data, out->entries[i].bytes);
     out->data_bytes = 0;
     for (int i = 0; i < out->n_tensors; i++) {
         out->tensors[i].offset = align_up(out->data_bytes);
@@ -109,6 +73,6 @@ int gguf_header(output *out, tool_text *text)
     }
     out->data_bytes = align_up(out->data_bytes);
     while (!text->failed && text->size % ALIGNMENT)
-        put(text, 0, 1);
+        gguf_put(text, 0, 1);
     return TOOL_OK;
 }

@@ -13,29 +13,16 @@ bool safetensors_has_type(const char *type)
     return false;
 }
 
-/* The source's metadata; from GGUF, only what fits in short strings. */
-static void metadata(output *out, tool_text *text)
+static void metadata(const output *out, tool_text *text)
 {
-    qdnnFileInfo_t info;
-    qdnnFileMetadata_t m;
-    const char *separator = "";
     tool_printf(text, "\"__metadata__\":{");
-    qdnnGetFileInfo(out->source, &info);
-    for (int i = 0; i < info.metadata; i++) {
-        if (qdnnGetFileMetadata(out->source, i, &m) ||
-            (out->quant_config && strcmp(m.key, "quantization_config") == 0))
-            continue;
-        tool_printf(text, "%s", separator);
-        tool_quote(text, m.key);
-        tool_printf(text, ":");
-        tool_quote(text, m.text);
-        separator = ",";
+    for (int i = 0; i < out->n_entries; i++) {
+        tool_append(text, ",", i > 0);
+        tool_quote(text, out->entries[i].key);
+        tool_append(text, ":", 1);
+        tool_quote(text, out->entries[i].data);
     }
-    if (out->quant_config) {
-        tool_printf(text, "%s\"quantization_config\":", separator);
-        tool_quote(text, out->quant_config);
-    }
-    tool_printf(text, "}");
+    tool_append(text, "}", 1);
 }
 
 int safetensors_header(output *out, tool_text *text)
