@@ -11,6 +11,7 @@
 #include "mutate/proofs.h"
 #include "mutate/sink.h"
 #include "mutate/watch.h"
+#include "support/random.h"
 #include "tools/toolkit.h"
 
 #include <stdio.h>
@@ -84,7 +85,7 @@ static void name_of(const test_at *at, char *text, size_t size)
 static void shuffle(test_at *at, int count, uint64_t *random)
 {
     for (int i = count - 1; i > 0; i--) {
-        int other = (int)(mutant_random(random) % (uint64_t)(i + 1));
+        int other = (int)(random_next(random) % (uint64_t)(i + 1));
         test_at one = at[i];
         at[i] = at[other];
         at[other] = one;

@@ -3,6 +3,8 @@
  * is a guard, an opcode of words between dots, and operands, the first of which is the destination. */
 #include "mutate/mutants.h"
 
+#include "support/random.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,14 +60,6 @@ typedef struct finder {
     mutant *list;
     registers seen[PREFIXES];
 } finder;
-
-uint64_t mutant_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
 
 static void add(finder *f, mutant_class kind, const char *at, size_t length, const char *with)
 {
@@ -153,7 +147,7 @@ static void mutate_register(finder *f, const char *at, size_t length, size_t let
     int known = r && r->count < RECENT ? r->count : RECENT, self = atoi(at + letters);
     if (!r || r->count == 0)
         return;
-    int start = (int)(mutant_random(&f->random) % (uint64_t)known);
+    int start = (int)(random_next(&f->random) % (uint64_t)known);
     for (int i = 0; i < known; i++) {
         int other = r->recent[(start + i) % known];
         char with[32];
@@ -183,7 +177,7 @@ static void mutate_integer(finder *f, mutant_class kind, const char *at, size_t 
         add_number(f, kind, at, length, format, value - 1);
     if (kind != MUTANT_SHIFT)
         add_number(f, kind, at, length, format,
-                   value ^ UINT64_C(1) << mutant_random(&f->random) % (uint64_t)bits);
+                   value ^ UINT64_C(1) << random_next(&f->random) % (uint64_t)bits);
 }
 
 /* The largest numbers of f32, bf16 and f16: an emitter has them by name, so its mistakes are another's, or the infinity. */
@@ -219,7 +213,7 @@ static void mutate_float(finder *f, mutant_class kind, const char *at, size_t le
         last++;
     add_number(f, kind, at, length, format, value + (UINT64_C(1) << last));
     add_number(f, kind, at, length, format, value - (UINT64_C(1) << last));
-    last += (int)(mutant_random(&f->random) % (uint64_t)(bits - last));
+    last += (int)(random_next(&f->random) % (uint64_t)(bits - last));
     add_number(f, kind, at, length, format, value ^ UINT64_C(1) << last);
 }
 

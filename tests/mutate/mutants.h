@@ -35,7 +35,4 @@ mutant *mutants_of(const char *ptx, uint64_t seed, int *count);
 /* The text of a mutant; free with free(). */
 char *mutant_text(const char *ptx, const mutant *m);
 
-/* A well-mixed number that advances the state. */
-uint64_t mutant_random(uint64_t *state);
-
 #endif

@@ -1,5 +1,6 @@
 /* Rules about what lanes and warps exchange. */
 #include "mutate/proofs.h"
+#include "support/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static uint64_t joined(char extreme, uint64_t a, uint64_t b)
 static uint64_t number_of_lane(char extreme, uint32_t lane)
 {
     uint64_t state = lane;
-    return extreme == INTEGERS ? mutant_random(&state)
+    return extreme == INTEGERS ? random_next(&state)
            : extreme == 'd'    ? (uint64_t)lane * 7919 + 1
                                : UINT64_C(1) << lane;
 }

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "mutate/watch.h"
+#include "support/random.h"
 
 #include "formats/pinned.h"
 #include "kernels/formats/format.h"
@@ -136,7 +137,7 @@ static int choose(const watched_text *text, const char *ptx, mutant mutants[WATC
         count = kept;
     int wanted = watch.o.per_text < count ? watch.o.per_text : count;
     for (int i = 0; i < wanted; i++) {
-        int other = i + (int)(mutant_random(&random) % (uint64_t)(count - i));
+        int other = i + (int)(random_next(&random) % (uint64_t)(count - i));
         mutants[i] = list[other];
         list[other] = list[i];
     }
@@ -167,7 +168,7 @@ static void family_of(const kernel_row *row, const kernel_spec *spec, char *text
 static bool is_chosen(const watched_text *text)
 {
     uint64_t state = text->hash ^ watch.o.seed;
-    return mutant_random(&state) % 100 < (uint64_t)watch.o.percent &&
+    return random_next(&state) % 100 < (uint64_t)watch.o.percent &&
            (!watch.o.filter || strstr(text->name, watch.o.filter)) &&
            (!watch.only || strstr(text->row->name, watch.only));
 }

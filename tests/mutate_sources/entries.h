@@ -1,0 +1,58 @@
+/* The entries of CTest: how long each takes, which blocks it reaches, and running them side by side. */
+#ifndef QDNN_MUTATE_SOURCES_ENTRIES_H
+#define QDNN_MUTATE_SOURCES_ENTRIES_H
+
+#include "mutate_sources/project.h"
+
+#include <sys/types.h>
+
+enum { JOBS_MAX = 64, SKIPPED = 77 /* SKIP_RETURN_CODE of cmake/TestGroups.cmake */ };
+
+typedef struct entry {
+    const char *name, *folder;
+    const char **command;     /* ends in null */
+    const char **environment; /* NAME=VALUE; ends in null */
+    bool is_recorded;
+    int status;     /* without a mutant: 0, SKIPPED, or it fails */
+    double seconds; /* without a mutant */
+    bool is_busy;   /* some tests write files with fixed names: an entry never runs twice at the same time */
+} entry;
+
+typedef struct entries {
+    const project *p;
+    struct json *json;
+    entry *list;
+    int count;
+} entries;
+
+/* The entries whose name contains one of the parts that commas separate (null: all), with what earlier runs recorded of them. */
+int entries_read(entries *e, const project *p, const char *parts);
+/* Runs those that have no record, without a mutant; all of them if `again`. */
+int entries_record(entries *e, int jobs, bool again);
+/* Marks in reaches[mutant * count + entry] which entries reach the block of which mutant. */
+int entries_reach(const entries *e, bool *reaches);
+void entries_free(entries *e);
+
+/* ---- pool.c: running entries side by side ---- */
+
+typedef struct started {
+    entry *entry;
+    char settings[3][4200]; /* NAME=VALUE in addition to its environment; empty: none */
+    double limit;           /* seconds, after which it is ended; 0: none */
+} started;
+
+typedef enum pool_answer { POOL_START, POOL_WAIT, POOL_FINISHED } pool_answer;
+
+typedef struct pool {
+    void *user;
+    int jobs;
+    const char *scratch; /* a folder: TMPDIR of the entries is within it */
+    /* What a job is to run next. POOL_WAIT: nothing until another job has ended. */
+    pool_answer (*next)(void *user, int job, started *out);
+    /* The exit status, 128 + signal, or -1 if the limit was reached. */
+    void (*ended)(void *user, int job, entry *e, int status, double seconds);
+} pool;
+
+int pool_run(const pool *p);
+
+#endif
