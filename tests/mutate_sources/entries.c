@@ -190,9 +190,9 @@ static void record_ended(void *user, int job, entry *e, int status, double secon
     e->seconds = seconds;
     e->is_recorded = true;
     r->failed = write_record(r, job, e) != TOOL_OK || r->failed;
-    fprintf(stderr, "\rtests run without a mistake: %d of %d ", ++r->n_done, r->n_wanted);
+    project_progress("tests run without a mistake", ++r->n_done, r->n_wanted);
     if (status != 0 && status != SKIPPED)
-        fprintf(stderr, "\n%s fails without a mistake (%d) and is left out\n", e->name, status);
+        fprintf(stderr, "%s fails without a mistake (%d) and is left out\n", e->name, status);
 }
 
 int entries_record(entries *e, int jobs, bool again)
@@ -206,7 +206,6 @@ int entries_record(entries *e, int jobs, bool again)
     snprintf(scratch, sizeof scratch, "%s/scratch", e->p->build);
     const pool p = {.user = &r, .jobs = jobs, .scratch = scratch, .next = record_next, .ended = record_ended};
     const int status = pool_run(&p);
-    fprintf(stderr, "\n");
     return status ? status : r.failed ? TOOL_FAILED : TOOL_OK;
 }
 

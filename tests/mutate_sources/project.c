@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 /* The library, the virtual machine and the commands; not the tests, the demo, the benchmarks. */
 static const char *const folders[] = {"base",    "driver", "files", "host_ref",
@@ -191,10 +191,9 @@ int project_choose(project *p, uint64_t seed, int count)
     while (p->n_mutants < wanted && n_lines > 0 && !status) {
         const int k = (int)(random_next(&seed) % (uint64_t)n_lines);
         if (add_one_of(p, &lines[k], &seed, &status))
-            fprintf(stderr, "\rmutants chosen: %d of %d ", p->n_mutants, wanted);
+            project_progress("mutants chosen", p->n_mutants, wanted);
         lines[k] = lines[--n_lines];
     }
-    fprintf(stderr, "\n");
     free(lines);
     return status;
 }
@@ -221,6 +220,14 @@ int project_choose_at(project *p, const char *file, int line)
 }
 
 /* ---- The build ---- */
+
+void project_progress(const char *what, int done, int wanted)
+{
+    const bool is_terminal = isatty(STDERR_FILENO);
+    if (is_terminal || done % 100 == 0 || done == wanted)
+        fprintf(stderr, "%s%s: %d of %d%s", is_terminal ? "\r" : "", what, done, wanted,
+                is_terminal && done < wanted ? " " : "\n");
+}
 
 int project_shell(const project *p, const char *what, const char *command)
 {

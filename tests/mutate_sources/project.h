@@ -55,5 +55,7 @@ int compile_copy(const char *root, const char *copies, char **command);
 
 /* Runs a shell command, its output appended to build/log; reports the log's name on failure. */
 int project_shell(const project *p, const char *what, const char *command);
+/* One line that is written over on a terminal; else a line for each hundred. */
+void project_progress(const char *what, int done, int wanted);
 
 #endif
