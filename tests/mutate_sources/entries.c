@@ -71,7 +71,15 @@ static void read_record(const entries *e, entry *one)
     fclose(file);
 }
 
-static int take_tests(entries *e, const char *parts)
+static void forget_last(entries *e)
+{
+    entry *last = &e->list[--e->count];
+    free(last->command);
+    free(last->environment);
+    *last = (entry){0};
+}
+
+static int take_tests(entries *e, const char *parts, bool only_recorded)
 {
     const json_value *tests = json_at(json_root(e->json), "tests");
     e->list = calloc(tests ? (size_t)tests->count + 1 : 1, sizeof *e->list);
@@ -90,12 +98,14 @@ static int take_tests(entries *e, const char *parts)
         if (!new->command || !new->environment)
             return tool_fail("out of memory");
         read_record(e, new);
+        if (only_recorded && !new->is_recorded)
+            forget_last(e);
     }
     return e->count > 0 ? TOOL_OK
                         : tool_fail("there are no tests with '%s' in their names", parts ? parts : "");
 }
 
-int entries_read(entries *e, const project *p, const char *parts)
+int entries_read(entries *e, const project *p, const char *parts, bool only_recorded)
 {
     char command[3 * PATH_MAX];
     tool_text text = {0};
@@ -110,7 +120,7 @@ int entries_read(entries *e, const project *p, const char *parts)
         status = tool_read(command, &text);
     if (!status) {
         e->json = json_parse(text.data, text.size, &error);
-        status = e->json ? take_tests(e, parts) : tool_fail("%s: %s", command, error.reason);
+        status = e->json ? take_tests(e, parts, only_recorded) : tool_fail("%s: %s", command, error.reason);
     }
     tool_text_free(&text);
     return status;
@@ -138,7 +148,7 @@ typedef struct recorder {
 
 static void blocks_path(const recorder *r, int job, char *path, size_t size)
 {
-    snprintf(path, size, "%s/blocks%d", r->e->p->build, job);
+    snprintf(path, size, "%s/blocks%d.%d", r->e->p->build, (int)getpid(), job);
 }
 
 static pool_answer record_next(void *user, int job, started *out)
@@ -178,6 +188,8 @@ static int write_record(const recorder *r, int job, const entry *e)
             tool_append(&text, &i, sizeof i);
     path_of(r->e, e, path, sizeof path);
     const int status = tool_write(path, &text);
+    blocks_path(r, job, path, sizeof path);
+    unlink(path);
     tool_text_free(&text);
     tool_text_free(&blocks);
     return status;
@@ -203,7 +215,7 @@ int entries_record(entries *e, int jobs, bool again)
         r.n_wanted += again || !e->list[i].is_recorded;
     if (r.n_wanted == 0)
         return TOOL_OK;
-    snprintf(scratch, sizeof scratch, "%s/scratch", e->p->build);
+    snprintf(scratch, sizeof scratch, "%s/scratch%d", e->p->build, (int)getpid());
     const pool p = {.user = &r, .jobs = jobs, .scratch = scratch, .next = record_next, .ended = record_ended};
     const int status = pool_run(&p);
     return status ? status : r.failed ? TOOL_FAILED : TOOL_OK;

@@ -25,8 +25,9 @@ typedef struct entries {
     int count;
 } entries;
 
-/* The entries whose name contains one of the parts that commas separate (null: all), with what earlier runs recorded of them. */
-int entries_read(entries *e, const project *p, const char *parts);
+/* The entries whose name contains one of the parts that commas separate (null: all), with what earlier runs recorded of them. With
+ * `only_recorded`, those without a record are left out. */
+int entries_read(entries *e, const project *p, const char *parts, bool only_recorded);
 /* Runs those that have no record, without a mutant; all of them if `again`. */
 int entries_record(entries *e, int jobs, bool again);
 /* Marks in reaches[mutant * count + entry] which entries reach the block of which mutant. */

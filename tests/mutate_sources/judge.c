@@ -154,7 +154,7 @@ int judge(project *p, entries *e, const judge_options *o)
 {
     judging j = {.p = p, .e = e, .o = o};
     char scratch[PATH_MAX];
-    snprintf(scratch, sizeof scratch, "%s/scratch", p->build);
+    snprintf(scratch, sizeof scratch, "%s/scratch%d", p->build, (int)getpid());
     const pool run = {
         .user = &j, .jobs = o->jobs, .scratch = scratch, .next = judge_next, .ended = judge_ended};
     int status = prepare(&j) ? entries_reach(e, j.reaches) : tool_fail("out of memory");

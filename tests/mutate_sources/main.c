@@ -20,7 +20,7 @@ typedef struct options {
     const char *only, *tests;
     const char *at[PLACES_MAX];
     int n_at;
-    bool list, again, help;
+    bool list, again, recorded, help;
 } options;
 
 static int parse_number(const char *value, unsigned long long least, unsigned long long most,
@@ -96,6 +96,7 @@ static const tool_option table[] = {
     {"--tests", true, parse_tests, 0},
     {"--at", true, parse_at, 0},
     {"--list", false, NULL, offsetof(options, list)},
+    {"--recorded", false, NULL, offsetof(options, recorded)},
     {"--again", false, NULL, offsetof(options, again)},
     {"--help", false, NULL, offsetof(options, help)},
 };
@@ -113,6 +114,7 @@ static const char usage[] =
     "reach it)\n"
     "  --jobs N      so many tests side by side\n"
     "  --list        show the mutants and do not run anything\n"
+    "  --recorded    only tests that an earlier run has recorded\n"
     "  --again       record again which tests reach which code\n";
 
 static int take_operand(void *user, const char *argument)
@@ -169,7 +171,7 @@ static int run_tests(project *p, const options *o)
     entries e = {0};
     int status = project_build(p, o->jobs);
     if (!status)
-        status = entries_read(&e, p, o->tests);
+        status = entries_read(&e, p, o->tests, o->recorded);
     if (!status)
         status = entries_record(&e, o->jobs, o->again);
     if (!status)

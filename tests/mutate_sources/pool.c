@@ -171,6 +171,8 @@ int pool_run(const pool *p)
         if (!changed)
             nanosleep(&(struct timespec){0, 2000000}, NULL);
     }
+    empty_folder(p->scratch);
+    rmdir(p->scratch);
     free(jobs);
     return failed;
 }
