@@ -33,7 +33,9 @@ static qdnnStatus_t check_shard_name(const char *path, const char *name, char *s
         return index_wrong(path, name, "is itself an index; shards are safetensors files");
     if (!path_beside(path, name, shard_path))
         return index_wrong(path, name, "has too long a path");
-    if (!files_exists(shard_path))
+    bool exists;
+    FILES_TRY(files_exists(shard_path, &exists));
+    if (!exists)
         return index_wrong(path, name, "is missing; download it into the same folder");
     return QDNN_STATUS_SUCCESS;
 }

@@ -19,9 +19,13 @@ static bool is_folder(const char *path)
 static qdnnStatus_t find_in_folder(const char *folder, char *path, size_t size)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
-    for (int i = 0; i < 2; i++)
-        if (snprintf(path, size, "%s/%s", folder, names[i]) < (int)size && files_exists(path))
+    for (int i = 0; i < 2; i++) {
+        bool exists = false;
+        if (snprintf(path, size, "%s/%s", folder, names[i]) < (int)size)
+            FILES_TRY(files_exists(path, &exists));
+        if (exists)
             return QDNN_STATUS_SUCCESS;
+    }
     return files_error(
         QDNN_STATUS_BAD_PARAM,
         "%s: the folder has neither model.safetensors.index.json nor model.safetensors; name the file itself",

@@ -101,7 +101,8 @@ qdnnStatus_t file_map(struct qdnnFile *f, const char *path, int *number);
 void file_unmap_all(struct qdnnFile *f);
 /* Parses a small JSON file; *doc is null if it does not exist. */
 qdnnStatus_t files_read_json(const char *path, json **doc);
-bool files_exists(const char *path);
+/* Whether there is a regular file; a failure to find out is an error. */
+qdnnStatus_t files_exists(const char *path, bool *exists);
 
 /* ---- layout.c ---- */
 

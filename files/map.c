@@ -87,10 +87,13 @@ void file_unmap_all(struct qdnnFile *f)
     alloc_free(f->shards);
 }
 
-bool files_exists(const char *path)
+qdnnStatus_t files_exists(const char *path, bool *exists)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    bool found = stat(path, &info) == 0;
+    *exists = found && S_ISREG(info.st_mode);
+    return found || errno == ENOENT || errno == ENOTDIR ? QDNN_STATUS_SUCCESS
+                                                        : cannot_read(path, strerror(errno));
 }
 
 /* Reads exactly `bytes` bytes; a file that became shorter is an error. */
@@ -123,8 +126,10 @@ qdnnStatus_t files_read_json(const char *path, json **doc)
 {
     int file;
     uint64_t bytes;
+    bool exists;
     *doc = NULL;
-    if (!files_exists(path))
+    FILES_TRY(files_exists(path, &exists));
+    if (!exists)
         return QDNN_STATUS_SUCCESS;
     FILES_TRY(open_file(path, &file, &bytes));
     qdnnStatus_t status = QDNN_STATUS_SUCCESS;

@@ -150,15 +150,20 @@ bool unfinished_reserve(int file, uint64_t bytes)
     return problem == 0;
 }
 
-bool unfinished_sync(int file)
+static bool sync_one(int file)
 {
     int status;
     while ((status = fsync(file)) != 0 && errno == EINTR)
         continue;
-    /* the cached pages are dropped, so that what is read back comes from the disk */
-    if (status == 0)
-        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     return status == 0;
+}
+
+bool unfinished_sync(int file)
+{
+    bool ok = sync_one(file);
+    if (ok) /* the cached pages are dropped, so that what is read back comes from the disk */
+        posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    return ok;
 }
 
 /* ---- the end ---- */
@@ -185,7 +190,7 @@ bool unfinished_publish(const char *name, const char *path, bool *synced)
     if (ok)
         n_created = 0;
     if (ok && synced) /* some file systems cannot sync folders, and need not */
-        *synced = fsync(folder) == 0 || errno == EINVAL || errno == EBADF;
+        *synced = sync_one(folder) || errno == EINVAL || errno == EBADF;
     if (folder >= 0)
         close(folder);
     errno = problem;

@@ -17,25 +17,31 @@ static int path_in(const folder *f, const char *name, char path[UNFINISHED_PATH]
                : tool_fail("the path of %s is too long", name);
 }
 
-static bool is_regular(const char *path)
+/* Reads a regular file; *found: whether there is one. */
+static int read_regular(const folder *f, const char *name, tool_text *text, bool *found)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    char path[UNFINISHED_PATH];
+    int status = path_in(f, name, path);
+    *found = false;
+    if (status != TOOL_OK)
+        return status;
+    if (stat(path, &info) != 0)
+        return errno == ENOENT ? TOOL_OK : tool_fail("cannot read %s: %s", path, strerror(errno));
+    *found = S_ISREG(info.st_mode);
+    return *found ? tool_read(path, text) : TOOL_OK;
 }
 
 static int read_config(folder *f)
 {
-    char path[UNFINISHED_PATH];
     tool_text text = {0};
     json_error error;
-    int status = path_in(f, "config.json", path);
-    if (status != TOOL_OK || !is_regular(path))
-        return status;
-    status = tool_read(path, &text);
-    if (status == TOOL_OK) {
+    bool found;
+    int status = read_regular(f, "config.json", &text, &found);
+    if (status == TOOL_OK && found) {
         f->config = json_parse(text.data ? text.data : "", text.size, &error);
         if (!f->config)
-            status = tool_fail("%s: line %zu: %s", path, error.line, error.reason);
+            status = tool_fail("%s/config.json: line %zu: %s", f->path, error.line, error.reason);
     }
     tool_text_free(&text);
     return status;
@@ -45,7 +51,9 @@ int folder_open(folder *f, const char *in)
 {
     struct stat info;
     const char *slash = strrchr(in, '/');
-    bool is_folder = stat(in, &info) == 0 && S_ISDIR(info.st_mode);
+    if (stat(in, &info) != 0)
+        return tool_fail("cannot read %s: %s", in, strerror(errno));
+    bool is_folder = S_ISDIR(info.st_mode);
     int length = is_folder ? (int)strlen(in) : slash ? (int)(slash - in) : 0;
     *f = (folder){0};
     const char *from = is_folder || length ? in : slash ? "/" : ".";
@@ -215,13 +223,10 @@ static bool is_copied(const output *out, const char *name)
 
 static int copy_file(const folder *f, output *out, const char *name)
 {
-    char path[UNFINISHED_PATH];
     tool_text text = {0};
-    int status = path_in(f, name, path);
-    if (status != TOOL_OK || !is_regular(path))
-        return status;
-    status = tool_read(path, &text);
-    if (status == TOOL_OK)
+    bool found;
+    int status = read_regular(f, name, &text, &found);
+    if (status == TOOL_OK && found)
         status = output_put_file(out, name, text.data, text.size);
     tool_text_free(&text);
     return status;

@@ -17,23 +17,40 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- where it goes ---- */
 
-bool output_is_source(const char *path, qdnnFile_t source)
+/* What is at a path; *exists: whether there is anything. Returns an exit code. */
+static int examine(const char *path, struct stat *info, bool *exists)
+{
+    *exists = stat(path, info) == 0;
+    if (*exists || errno == ENOENT || errno == ENOTDIR)
+        return TOOL_OK;
+    return tool_fail("cannot examine %s: %s", path, strerror(errno));
+}
+
+/* Whether the path names a file of the source, also by another name: a link. */
+static int is_source(const char *path, qdnnFile_t source, bool *is)
 {
     struct stat mine, theirs;
     const char *shard;
-    if (stat(path, &mine) != 0)
-        return false;
-    for (int i = 0; !qdnnGetFileShard(source, i, &shard); i++)
-        if (stat(shard, &theirs) == 0 && theirs.st_dev == mine.st_dev && theirs.st_ino == mine.st_ino)
-            return true;
-    return false;
+    bool exists;
+    *is = false;
+    int status = examine(path, &mine, &exists);
+    for (int i = 0; status == TOOL_OK && exists && !*is && !qdnnGetFileShard(source, i, &shard); i++) {
+        status = examine(shard, &theirs, &exists);
+        *is = exists && theirs.st_dev == mine.st_dev && theirs.st_ino == mine.st_ino;
+        exists = true;
+    }
+    return status;
 }
 
 int output_check_json(const options *o, qdnnFile_t source)
 {
     if (!o->json || strcmp(o->json, "-") == 0)
         return TOOL_OK;
-    if (output_is_source(o->json, source))
+    bool is;
+    int status = is_source(o->json, source, &is);
+    if (status != TOOL_OK)
+        return status;
+    if (is)
         return tool_usage_error("--json would replace the input, %s", o->json);
     if (o->out && strcmp(o->json, o->out) == 0)
         return tool_usage_error("--json would replace the output, %s", o->json);
@@ -44,8 +61,10 @@ int output_check_json(const options *o, qdnnFile_t source)
 static int check_source(const output *out, bool in_place)
 {
     qdnnFileInfo_t info;
-    if (!output_is_source(out->path, out->source))
-        return TOOL_OK;
+    bool is;
+    int status = is_source(out->path, out->source, &is);
+    if (status != TOOL_OK || !is)
+        return status;
     qdnnGetFileInfo(out->source, &info);
     if (info.shards > 1)
         return tool_usage_error("%s is one of the %d files of the input; write to another", out->path,
@@ -67,11 +86,15 @@ static bool is_empty(const char *path)
     return folder && n < 3;
 }
 
-static int check_place(const output *out)
+/* A path that ends in '/', or that is a folder, means a folder. */
+static int check_place(output *out)
 {
     struct stat info;
-    if (stat(out->path, &info) != 0)
-        return TOOL_OK;
+    bool exists;
+    int status = examine(out->path, &info, &exists);
+    out->is_folder = ends_with(out->path, "/") || (exists && S_ISDIR(info.st_mode));
+    if (status != TOOL_OK || !exists)
+        return status;
     if (out->is_folder && !S_ISDIR(info.st_mode))
         return tool_usage_error("%s is not a folder", out->path);
     if (out->is_folder && !is_empty(out->path))
@@ -83,9 +106,10 @@ static int check_place(const output *out)
 
 int output_open(output *out, const char *path, qdnnFile_t source, bool in_place)
 {
-    struct stat info;
     *out = (output){.path = path, .source = source, .file = -1};
-    out->is_folder = ends_with(path, "/") || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+    int status = check_place(out);
+    if (status != TOOL_OK)
+        return status;
     if (!out->is_folder && ends_with(path, ".gguf"))
         out->kind = QDNN_FILE_GGUF;
     else if (out->is_folder || ends_with(path, ".safetensors"))
@@ -93,8 +117,7 @@ int output_open(output *out, const char *path, qdnnFile_t source, bool in_place)
     else
         return tool_usage_error(
             "cannot tell the kind of '%s'; name it OUT.gguf, OUT.safetensors or OUT/ (a folder)", path);
-    int status = check_place(out);
-    return status == TOOL_OK ? check_source(out, in_place) : status;
+    return check_source(out, in_place);
 }
 
 bool output_has_type(qdnnFileKind_t kind, const char *type)

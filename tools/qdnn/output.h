@@ -67,8 +67,6 @@ void output_close(output *out);
 
 /* Whether the kind of file supports that tensor type. */
 bool output_has_type(qdnnFileKind_t kind, const char *type);
-/* Whether the path names a file of the source, also by another name: a link. */
-bool output_is_source(const char *path, qdnnFile_t source);
 /* Refuses figures (--json) that would replace the input or the output. */
 int output_check_json(const options *o, qdnnFile_t source);
 
