@@ -285,6 +285,7 @@ typedef enum {
     KERNEL_TRAIN_SCALE,
     KERNEL_LONG_SUM,
     KERNEL_TRANSPOSE,
+    KERNEL_TOP_JOIN,
     KERNEL_ROUTE, /* grouped products: rows sorted by expert */
     KERNEL_OPERATIONS
 } kernel_operation;

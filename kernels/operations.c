@@ -45,9 +45,10 @@
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
 #define LARGEST_SCORES                                                                                       \
-    .keys = KERNEL_KEY(TOP_INDEX), .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE), \
+    .keys = KERNEL_KEY(TOP_INDEX) | KERNEL_KEY(TILE) | KERNEL_KEY(SPLIT), .fixes = fix_int4_top,             \
+    .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE),                                \
     .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
-    .bound = int_top_bound, .geometry = int_top_geometry, .steps = int_top_steps
+    .geometry = int_top_geometry, .emit = emit_int_top, .steps = int_top_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -250,16 +251,22 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .reads = OF_SCALED,
                             .numbers = SHAPE,
                             INTEGER_PRODUCT},
-    [KERNEL_INT4_TOP1] = {.name = "int4_top1",
-                          .numbers = 1u << NUMBER_ROWS,
-                          LARGEST_SCORES,
-                          .size = int_top1_size,
-                          .emit = emit_int_top1},
+    [KERNEL_INT4_TOP1] = {.name = "int4_top1", .numbers = SHAPE, LARGEST_SCORES, .size = int_top1_size},
     [KERNEL_INT4_TOPK] = {.name = "int4_topk",
-                          .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_TOP,
+                          .numbers = SHAPE | 1u << NUMBER_TOP,
                           LARGEST_SCORES,
-                          .size = int_topk_size,
-                          .emit = emit_int_topk},
+                          .size = int_topk_size},
+    [KERNEL_TOP_JOIN] = {.name = "int4_top_join",
+                         .keys = KERNEL_KEY(TOP_INDEX) | KERNEL_KEY(SPLIT),
+                         .fixes = fix_top_join,
+                         .writes = OPERAND(Y) | OPERAND(TOP_INDEX),
+                         .numbers = 1u << NUMBER_M | 1u << NUMBER_TOP,
+                         .is_empty = int_matmul_is_empty,
+                         .takes = int_top_join_takes,
+                         .size = int_topk_size,
+                         .geometry = int_top_join_geometry,
+                         .emit = emit_int_top_join,
+                         .steps = tile_steps},
     [KERNEL_INT8_MATMUL] = {.name = "int8_qmatmul",
                             .keys = REQUANTIZED | KERNEL_KEY(TILE),
                             .fixes = fix_int8_matmul,

@@ -96,6 +96,7 @@ const kernel_row kernel_rows[] = {
     PLAIN_ROW(w4a4_matmul, W4A4, "quant.w4a4.matmul", "a product of i4 and i4 with one scale per row and column")
     PLAIN_ROW(int8_conv2d, INT8_CONV2D, "quant.int8.qconv2d", "a convolution of bytes with zero points; results are codes or sums")
     PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "transposed matrices of bytes")
+    PLAIN_ROW(int4_top_join, TOP_JOIN, NULL, "the largest elements in each row, from those of its parts")
     PLAIN_ROW(long_sum, LONG_SUM, NULL, "partial sums of lists, 4096 terms each, in the order of the long sum")
     PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product, sorted by expert and split into tiles")
 };

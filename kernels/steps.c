@@ -247,8 +247,9 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
     if (spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
-    if (kernel_is_product(row) && spec->split > 1)
-        list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
+    if (spec->split > 1) /* sums, or keys of the largest elements */
+        list[n++] =
+            (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, kernel_is_product(row) ? 4 : 8};
     if (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS)
         list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
     unsigned numbers = numbers_of(row, spec);

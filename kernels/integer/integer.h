@@ -7,7 +7,7 @@
  *   tile.c      tensor cores: tiles of 64 x 64 and 128 x 128, with codes staged through shared memory
  *   fill.c      how codes are brought into shared memory: rows of a matrix, or windows of an image
  *   window.c    convolutions of any shape, one output per thread
- *   top.c       the largest elements of each row
+ *   top.c       dp4a: the largest elements of each row, which are kept in registers
  *   transpose.c transposes matrices of bytes
  *
  * They share the reading of codes (codes.c) and the processing of sums (results.c). */
@@ -90,14 +90,32 @@ void int_add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4],
 
 enum { INT_LINES_BLOCK = 128, INT_TILE_BLOCK = 128, INT_WINDOW_BLOCK = 256 };
 _Static_assert((int)INT_LINES_BLOCK == (int)INT_TILE_BLOCK, "int_geometry serves both");
+
+/* ---- lines.c: a warp computes the sums of a column of w with a few rows of x ---- */
+
+enum { INT_LINES_MAX = 4 };
+typedef struct int_lines {
+    const kernel_spec *spec;
+    gemm_args args;
+    int_matrix x, w;
+    int rows;
+    ptx_val first_row, column;                                 /* u64 */
+    ptx_val sums[INT_LINES_MAX], x_sums[INT_LINES_MAX], w_sum; /* variables: of the thread */
+} int_lines;
+
+/* Adds all products of a row of w with the rows of x, each lane some of them. */
+void int_lines_add(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_val *x_rows);
+/* The sum of all lanes, in each of them. */
+ptx_val int_lines_join(ptx_builder *b, ptx_val sum);
+
 unsigned int_lines_columns(const kernel_spec *spec); /* per thread block */
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_window(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void emit_int_top1(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void emit_int_topk(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_int_top(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_int_top_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* Whether weights have scales in groups: 8-bit x with 4-bit weights. */
@@ -138,10 +156,12 @@ void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel
 kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 bool int_conv_is_empty(const kernel_problem *problem);
 
+void fix_int4_top(kernel_spec *spec);
+void fix_top_join(kernel_spec *spec);
 kernel_geometry int_top_geometry(const kernel_row *row, const kernel_spec *spec);
+kernel_geometry int_top_join_geometry(const kernel_row *row, const kernel_spec *spec);
 bool int_top_takes(const kernel_spec *spec, int operand);
-void int_top_bound(const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_operand operands[QDNN_OPERAND_COUNT]);
+bool int_top_join_takes(const kernel_spec *spec, int operand);
 kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand);
 kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand);
 void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

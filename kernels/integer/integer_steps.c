@@ -227,48 +227,73 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
 
 /* ---- The largest elements ---- */
 
+/* Blocks have one row of x, or a few. */
+void fix_int4_top(kernel_spec *spec)
+{
+    fix_int4_matmul(spec);
+    spec->tile = spec->tile == 1 ? 1 : INT_LINES_MAX;
+}
+
+void fix_top_join(kernel_spec *spec)
+{
+    fix_int4_matmul(spec);
+    if (spec->split < 2)
+        spec->split = 2;
+}
+
+/* Blocks that share the columns have no results of their own. */
 bool int_top_takes(const kernel_spec *spec, int operand)
 {
-    (void)spec;
-    return operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX;
+    return spec->split == 1 || (operand != QDNN_OPERAND_Y && operand != QDNN_OPERAND_TOP_INDEX);
+}
+
+bool int_top_join_takes(const kernel_spec *spec, int operand)
+{
+    (void)spec, (void)operand;
+    return true;
+}
+
+static kernel_operand top_size(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t top)
+{
+    const bool is_result = operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX;
+    return is_result ? array(4, p->m * top) : int_size(spec, p, operand);
 }
 
 kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand)
 {
-    (void)spec;
-    return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m);
+    return top_size(spec, p, operand, 1);
 }
 
 kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand)
 {
-    (void)spec;
-    return array(4, operand == QDNN_OPERAND_X ? p->m * p->rows : p->m * p->top);
+    return top_size(spec, p, operand, p->top);
 }
 
-/* The caller binds the operands of the product; its results are in the workspace. */
-void int_top_bound(const kernel_spec *spec, const kernel_problem *p,
-                   kernel_operand operands[QDNN_OPERAND_COUNT])
+/* Few rows of x do not fill a GPU with blocks: then several share the columns, as long as each has many. */
+static uint64_t top_parts(uint64_t blocks, uint64_t columns)
 {
-    static const qdnnOperand_t of_product[] = {QDNN_OPERAND_X, QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE,
-                                               QDNN_OPERAND_X_SCALE};
-    kernel_spec product = *spec;
-    fix_int4_matmul(&product);
-    for (int i = 0; i < 4; i++) {
-        operands[of_product[i]] = int_size(&product, p, of_product[i]);
-        operands[of_product[i]].reads = true;
-    }
+    enum { MANY_BLOCKS = 128, MANY_COLUMNS = 1024, PARTS_MAX = 32 };
+    uint64_t parts = 1;
+    while (parts < PARTS_MAX && blocks * parts < MANY_BLOCKS && columns / parts >= 2 * MANY_COLUMNS)
+        parts *= 2;
+    return parts;
 }
 
 void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)
 {
-    const kernel_row *product = kernel_find("int4_matmul");
-    const kernel_spec usual = kernel_spec_default(), normal = kernel_spec_normal(product, &usual);
-    uint64_t scores = steps_take(steps, problem->m * problem->rows * 4);
-    product->operation->steps(product, &normal, problem, steps);
-    step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_Y, scores);
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    step_from_workspace(step, QDNN_OPERAND_X, scores);
+    kernel_spec best = *spec;
+    kernel_problem p = *problem;
+    if (kernel_operation_of(row) == KERNEL_INT4_TOP1)
+        p.top = 1;
+    best.tile = p.m == 1 ? 1 : INT_LINES_MAX;
+    best.split = top_parts(ceil_div(p.m, (uint64_t)best.tile), p.rows);
+    kernel_step *step = steps_add(steps, row, &best, &p);
+    if (best.split == 1)
+        return;
+    const uint64_t keys = steps_take(steps, p.m * best.split * p.top * sizeof(uint64_t));
+    step_with_partials(step, keys);
+    step_with_partials(steps_add(steps, kernel_find("int4_top_join"), &best, &p), keys);
 }
 
 /* ---- Convolutions ---- */

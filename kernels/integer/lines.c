@@ -4,16 +4,7 @@
 
 #include "kernels/emit.h"
 
-enum { WARPS = INT_LINES_BLOCK / 32, LINES_MAX = 4, ONES = 0x01010101 };
-
-typedef struct lines {
-    const kernel_spec *spec;
-    gemm_args args;
-    int_matrix x, w;
-    int rows;
-    ptx_val first_row, column;                         /* u64 */
-    ptx_val sums[LINES_MAX], x_sums[LINES_MAX], w_sum; /* variables */
-} lines;
+enum { WARPS = INT_LINES_BLOCK / 32, ONES = 0x01010101 };
 
 unsigned int_lines_columns(const kernel_spec *spec)
 {
@@ -42,7 +33,7 @@ void int_add_nibbles(ptx_builder *b, ptx_val sum, int words, const ptx_val x[4],
     ptx_add(b, sum, whole);
 }
 
-static void add_bytes(ptx_builder *b, const lines *l, int i, int words, const ptx_val x[4],
+static void add_bytes(ptx_builder *b, const int_lines *l, int i, int words, const ptx_val x[4],
                       const ptx_val w[4])
 {
     for (int j = 0; j < words; j++) {
@@ -66,7 +57,7 @@ static ptx_val code_at(ptx_builder *b, qdnnDataType_t type, ptx_val row, ptx_val
     return ptx_as(b, PTX_S32, ptx_ld_global_nc(b, type == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, from, 0));
 }
 
-static void add_one(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows, ptx_val at)
+static void add_one(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_val *x_rows, ptx_val at)
 {
     ptx_val w = code_at(b, l->w.type, w_row, at);
     for (int i = 0; i < l->rows; i++) {
@@ -80,10 +71,10 @@ static void add_one(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val
 }
 
 /* Adds 4 or 16 bytes. */
-static void add_words(ptx_builder *b, const lines *l, int words, ptx_val w_row, const ptx_val *x_rows,
+static void add_words(ptx_builder *b, const int_lines *l, int words, ptx_val w_row, const ptx_val *x_rows,
                       ptx_val at)
 {
-    ptx_val w[4], x[LINES_MAX][4], even[4], odd[4], skipped = ptx_cvt(b, PTX_U64, at);
+    ptx_val w[4], x[INT_LINES_MAX][4], even[4], odd[4], skipped = ptx_cvt(b, PTX_U64, at);
     ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, w_row, skipped), 0, w, words);
     for (int i = 0; i < l->rows; i++)
         ptx_ld_vec(b, PTX_GLOBAL, PTX_NC, PTX_U32, ptx_add(b, x_rows[i], skipped), 0, x[i], words);
@@ -98,7 +89,7 @@ static void add_words(ptx_builder *b, const lines *l, int words, ptx_val w_row, 
 }
 
 /* The lanes take 16, 4 or 1 bytes each at a time. The length of the rows is a multiple of that, so no lane reads past their end. */
-static void add_rows(ptx_builder *b, const lines *l, int bytes, ptx_val w_row, const ptx_val *x_rows)
+static void add_rows(ptx_builder *b, const int_lines *l, int bytes, ptx_val w_row, const ptx_val *x_rows)
 {
     ptx_val lane = ptx_laneid(b), first = bytes > 1 ? ptx_mul(b, lane, bytes) : lane;
     ptx_val at = ptx_for(b, first, l->w.pitch, 32 * bytes);
@@ -110,7 +101,7 @@ static void add_rows(ptx_builder *b, const lines *l, int bytes, ptx_val w_row, c
 }
 
 /* By the widest loads that the alignment of the rows allows; nibbles are stored in words at least. */
-static void add_all(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val *x_rows)
+void int_lines_add(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_val *x_rows)
 {
     const bool has_bytes = l->w.type != QDNN_DATA_I4;
     ptx_uniform(b);
@@ -130,7 +121,7 @@ static void add_all(ptx_builder *b, const lines *l, ptx_val w_row, const ptx_val
     ptx_end_if(b);
 }
 
-static ptx_val joined(ptx_builder *b, ptx_val sum)
+ptx_val int_lines_join(ptx_builder *b, ptx_val sum)
 {
     for (int distance = 16; distance; distance /= 2)
         sum = ptx_add(b, sum, ptx_shfl_bfly(b, sum, distance));
@@ -138,23 +129,23 @@ static ptx_val joined(ptx_builder *b, ptx_val sum)
 }
 
 /* Thread i gets the sum of row i. */
-static ptx_val sum_of_own_row(ptx_builder *b, const lines *l, const ptx_val *sums, ptx_val lane)
+static ptx_val sum_of_own_row(ptx_builder *b, const int_lines *l, const ptx_val *sums, ptx_val lane)
 {
-    ptx_val mine = joined(b, sums[0]);
+    ptx_val mine = int_lines_join(b, sums[0]);
     for (int i = 1; i < l->rows; i++) {
-        ptx_val sum = joined(b, sums[i]);
+        ptx_val sum = int_lines_join(b, sums[i]);
         mine = ptx_selp(b, sum, mine, ptx_setp(b, PTX_EQ, lane, i));
     }
     return mine;
 }
 
-static void finish(ptx_builder *b, const lines *l)
+static void finish(ptx_builder *b, const int_lines *l)
 {
     ptx_val lane = ptx_laneid(b), none = {0};
     int_results r = int_results_begin(b, l->spec, &l->args);
     ptx_val sum = sum_of_own_row(b, l, l->sums, lane);
     ptx_val x_sum = l->spec->w_zero ? sum_of_own_row(b, l, l->x_sums, lane) : none;
-    ptx_val w_sum = l->spec->x_zero ? joined(b, l->w_sum) : none;
+    ptx_val w_sum = l->spec->x_zero ? int_lines_join(b, l->w_sum) : none;
     ptx_val row = ptx_add(b, l->first_row, ptx_cvt(b, PTX_U64, lane));
     ptx_if(b, ptx_setp_and(b, PTX_LT, row, l->args.m, ptx_setp(b, PTX_LT, lane, l->rows)));
     int_column c = int_column_begin(b, &r, l->column);
@@ -162,9 +153,9 @@ static void finish(ptx_builder *b, const lines *l)
     ptx_end_if(b);
 }
 
-static lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+static int_lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    lines l = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
+    int_lines l = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
     l.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), WARPS, warp));
     l.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), l.rows));
@@ -184,10 +175,10 @@ static lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_minnctapersm(b, 4); /* up to 128 registers */
-    lines l = lines_begin(b, row, spec);
-    ptx_val w_row = int_row_that_exists(b, &l.w, l.column), x_rows[LINES_MAX];
+    int_lines l = lines_begin(b, row, spec);
+    ptx_val w_row = int_row_that_exists(b, &l.w, l.column), x_rows[INT_LINES_MAX];
     for (int i = 0; i < l.rows; i++)
         x_rows[i] = int_row_of_block(b, &l.x, l.first_row, i);
-    add_all(b, &l, w_row, x_rows);
+    int_lines_add(b, &l, w_row, x_rows);
     finish(b, &l);
 }

@@ -250,6 +250,18 @@ static void top_expected(const top_case *c, integer_buffers *b)
     free(scores);
 }
 
+/* Scores never go to memory: one kernel without a workspace, or two with keys of the largest of each part. */
+static void check_no_scores(const top_case *c, qdnnPlan_t plan, const qdnnPlanInfo_t *info)
+{
+    size_t workspace = 1;
+    CHECK_QDNN(qdnnGetPlanWorkspaceSize(plan, &workspace));
+    CHECK_EQ_I64(info->kernels, c->batch == 0 ? 0 : c->rows < 2048 ? 1 : 2);
+    if (c->rows < 2048)
+        CHECK_EQ_U64(workspace, 0);
+    else
+        CHECK(workspace <= (size_t)(c->batch * c->top) * 8 * 4 + 16);
+}
+
 static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
 {
     const int64_t x[] = {c->batch, c->k}, w[] = {c->rows, c->k}, y[] = {c->batch, c->top};
@@ -264,9 +276,11 @@ static bool run_top(qdnnHandle_t handle, const top_case *c, integer_buffers *b)
               integer_tensor(&t[2], QDNN_DATA_F32, 2, y) && integer_tensor(&t[3], c->indices, 2, y) &&
               CHECK_QDNN(qdnnCreateIntegerTopPlan(handle, t[0], t[1], t[2], t[3], &plan)) &&
               CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
-    if (ok)
+    if (ok) {
         CHECK_EQ_STR(info.operation, c->top == 1 ? "quant.int4.batched_matmul.top1.scaled"
                                                  : "quant.int4.batched_matmul.topk.scaled");
+        check_no_scores(c, plan, &info);
+    }
     ok = ok && integer_execute(handle, plan, b, -1);
     integer_tensors_destroy(t, 4);
     integer_buffers_free(b);
@@ -306,11 +320,21 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
 {
     NEED_PTXVM;
     static const top_case cases[] = {
-        {1, 1, 1, 1, QDNN_DATA_I32, TOP_PLAIN},       {2, 3, 9, 1, QDNN_DATA_F32, TOP_PLAIN},
-        {3, 700, 5, 64, QDNN_DATA_I32, TOP_PLAIN},    {5, 300, 20, 7, QDNN_DATA_F32, TOP_STRANGE},
-        {6, 64, 3, 64, QDNN_DATA_I32, TOP_STRANGE},   {70, 33, 40, 2, QDNN_DATA_I32, TOP_STRANGE},
-        {4, 1000, 2, 33, QDNN_DATA_I32, TOP_STRANGE}, {0, 10, 10, 3, QDNN_DATA_I32, TOP_PLAIN},
-        {2, 257, 0, 5, QDNN_DATA_I32, TOP_PLAIN},     {9, 1500, 33, 1, QDNN_DATA_I32, TOP_PLAIN},
+        {1, 1, 1, 1, QDNN_DATA_I32, TOP_PLAIN},
+        {2, 3, 9, 1, QDNN_DATA_F32, TOP_PLAIN},
+        {3, 700, 5, 64, QDNN_DATA_I32, TOP_PLAIN},
+        {5, 300, 20, 7, QDNN_DATA_F32, TOP_STRANGE},
+        {6, 64, 3, 64, QDNN_DATA_I32, TOP_STRANGE},
+        {70, 33, 40, 2, QDNN_DATA_I32, TOP_STRANGE},
+        {4, 1000, 2, 33, QDNN_DATA_I32, TOP_STRANGE},
+        {0, 10, 10, 3, QDNN_DATA_I32, TOP_PLAIN},
+        {2, 257, 0, 5, QDNN_DATA_I32, TOP_PLAIN},
+        {9, 1500, 33, 1, QDNN_DATA_I32, TOP_PLAIN},
+        /* so many columns that blocks share them; ties and NaN on both sides of their borders */
+        {1, 2048, 9, 64, QDNN_DATA_I32, TOP_STRANGE},
+        {5, 4097, 3, 64, QDNN_DATA_F32, TOP_STEPS},
+        {1, 2050, 1, 1, QDNN_DATA_I32, TOP_ZEROS},
+        {6, 2049, 2, 33, QDNN_DATA_I32, TOP_MOSTLY_NAN},
     };
     qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
     bool alive = handle != NULL;
@@ -318,6 +342,51 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
         integer_buffers b = top_inputs(&cases[i], (uint32_t)(100 * i + index));
         test_push_note("case %d", i);
         alive = run_top(handle, &cases[i], &b);
+        test_pop_note();
+    }
+    ptxvm_end(handle);
+}
+
+/* The product by itself, on the same data: its scores, of which the test above takes the largest. */
+static bool run_scores(qdnnHandle_t handle, const top_case *c)
+{
+    const int64_t x[] = {c->batch, c->k}, w[] = {c->rows, c->k}, y[] = {c->batch, c->rows};
+    const ref_integer_spec s = {.m = c->batch, .n = c->rows, .k = c->k, .x = QDNN_DATA_I4, .w = QDNN_DATA_I4};
+    qdnnTensorDescriptor_t t[3] = {NULL};
+    qdnnIntegerDescriptor_t d = NULL;
+    qdnnPlan_t plan = NULL;
+    integer_buffers b = top_inputs(c, 77);
+    const float *row_scale = b.host[QDNN_OPERAND_SCALE], *batch_scale = b.host[QDNN_OPERAND_X_SCALE];
+    float *scores = integer_buffer(&b, QDNN_OPERAND_Y, (size_t)(c->batch * c->rows) * 4, true);
+    for (int64_t i = 0; i < c->batch * c->rows; i++)
+        scores[i] = ref_integer_scaled(
+            ref_integer_sum(&s, b.host[QDNN_OPERAND_X], b.host[QDNN_OPERAND_CODES], i / c->rows, i % c->rows),
+            row_scale[i % c->rows], batch_scale[i / c->rows]);
+    bool ok = CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) &&
+              CHECK_QDNN(qdnnSetIntegerAttribute(d, QDNN_INTEGER_W_SCALE_FIRST, 1)) &&
+              integer_tensor(&t[0], QDNN_DATA_I4, 2, x) && integer_tensor(&t[1], QDNN_DATA_I4, 2, w) &&
+              integer_tensor(&t[2], QDNN_DATA_F32, 2, y) &&
+              CHECK_QDNN(qdnnCreateIntegerMatmulPlan(handle, d, t[0], t[1], t[2], &plan)) &&
+              integer_execute(handle, plan, &b, -1);
+    integer_tensors_destroy(t, 3);
+    qdnnDestroyIntegerDescriptor(d);
+    integer_buffers_free(&b);
+    return ok;
+}
+
+/* Fused and in two operations: the product's scores have the bits of those among which the fused one finds the largest. */
+TEST_EACH(ParityInteger, TheLargestOfTheProduct, sm_count, sm_name)
+{
+    NEED_PTXVM;
+    static const top_case cases[] = {{5, 301, 19, 64, QDNN_DATA_I32, TOP_STRANGE},
+                                     {1, 2100, 7, 9, QDNN_DATA_I32, TOP_STRANGE},
+                                     {3, 77, 40, 1, QDNN_DATA_F32, TOP_ZEROS}};
+    qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
+    bool alive = handle != NULL;
+    for (int i = 0; i < LENGTH(cases) && alive; i++) {
+        integer_buffers b = top_inputs(&cases[i], 77);
+        test_push_note("case %d", i);
+        alive = run_scores(handle, &cases[i]) && run_top(handle, &cases[i], &b);
         test_pop_note();
     }
     ptxvm_end(handle);

@@ -61,6 +61,12 @@ static const char *integer_codes(qdnnDataType_t type)
     return type == QDNN_DATA_I4 ? "u32" : type == QDNN_DATA_U8 ? "u8" : "i8";
 }
 
+/* Whether its results are the largest elements of rows. */
+static bool is_of_largest(kernel_operation operation)
+{
+    return operation == KERNEL_INT4_TOP1 || operation == KERNEL_INT4_TOPK || operation == KERNEL_TOP_JOIN;
+}
+
 static bool integer_element(const tool_item *item, const kernel_spec *spec, int operand, char element[16])
 {
     const kernel_operation operation = kernel_operation_of(item->row);
@@ -69,8 +75,8 @@ static bool integer_element(const tool_item *item, const kernel_spec *spec, int 
         return false;
     if (operation == KERNEL_TRANSPOSE)
         text = "u8";
-    else if (operation == KERNEL_INT4_TOP1 || operation == KERNEL_INT4_TOPK)
-        text = operand == QDNN_OPERAND_TOP_INDEX && spec->top_index != QDNN_DATA_F32 ? "i32" : "f32";
+    else if (operand == QDNN_OPERAND_TOP_INDEX)
+        text = spec->top_index != QDNN_DATA_F32 ? "i32" : "f32";
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
         text = integer_codes(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes);
     else if (operand == QDNN_OPERAND_BIAS && !spec->bias)
@@ -281,10 +287,8 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
         return false;
     if (operation == KERNEL_TRANSPOSE)
         put(text, "m * rows * columns");
-    else if (operation == KERNEL_INT4_TOP1)
-        put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m");
-    else if (operation == KERNEL_INT4_TOPK)
-        put(text, operand == QDNN_OPERAND_X ? "4 * m * rows" : "4 * m * top");
+    else if (is_of_largest(operation) && (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX))
+        put(text, operation == KERNEL_INT4_TOP1 ? "4 * m" : "4 * m * top");
     else if (operand == QDNN_OPERAND_X && operation == KERNEL_INT8_CONV2D)
         put(text, "m / (conv_out_h * conv_out_w) * conv_channels * conv_h * conv_w");
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
@@ -388,8 +392,10 @@ static const char *workspace_direction(const kernel_row *row, const kernel_spec 
     if (operation == KERNEL_RANGE || operation == KERNEL_ROUTE)
         return "out";
     bool sums = strcmp(name, "partials") == 0 || strcmp(name, "sums") == 0;
-    return sums && spec->product != KERNEL_PRODUCT_JOIN && spec->product != KERNEL_PRODUCT_STRIPS ? "out"
-                                                                                                  : "in";
+    return sums && operation != KERNEL_TOP_JOIN && spec->product != KERNEL_PRODUCT_JOIN &&
+                   spec->product != KERNEL_PRODUCT_STRIPS
+               ? "out"
+               : "in";
 }
 
 bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
@@ -403,7 +409,10 @@ bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
     *out = (tool_pointer){.workspace = p->kind == KERNEL_WORKSPACE};
     if (out->workspace) {
         out->direction = workspace_direction(item->row, &spec, p->name);
-        snprintf(out->element, sizeof out->element, strcmp(p->name, "routes") == 0 ? "i32" : "f32");
+        snprintf(out->element, sizeof out->element,
+                 p->size == 8                     ? "u64"
+                 : strcmp(p->name, "routes") == 0 ? "i32"
+                                                  : "f32");
         return true;
     }
     const operation_row *operation = item->row->operation;
