@@ -91,7 +91,9 @@ typedef enum {
     X(BLOCKS,       UINT64_C(2) << 30,  UINT64_C(1) << 50,                                                   \
       "bytes of registers, local and shared memory of the blocks that a host thread runs at a time")        \
     X(ASYNC,        16 << 10,           INT32_MAX / 2048, "asynchronous copies of a warp in flight")         \
-    X(PRINTF,       64 << 20,           1 << 30,          "bytes that a launch prints")
+    X(PRINTF,       64 << 20,           1 << 30,          "bytes that a launch prints")                      \
+    X(GRAPH,        1 << 20,            INT32_MAX / 64,                                                      \
+      "nodes of a graph of the driver API, those of its child graphs included")
 /* clang-format on */
 
 typedef enum {

@@ -69,16 +69,55 @@ static CUresult insert(CUgraph graph, CUgraphNode node)
     return CUDA_SUCCESS;
 }
 
+/* ---- Size: a graph may be copied, so doubling it takes one call; the limit is that of all its copies together ---- */
+
+enum { NESTED_MAX = 64 }; /* child graphs in child graphs: copying them recurses */
+
+static size_t nodes_of(const cuda_work *work)
+{
+    return 1 + (work->type == CU_GRAPH_NODE_TYPE_GRAPH && work->child ? work->child->total : 0);
+}
+
+static int nesting_of(const cuda_work *work)
+{
+    return work->type == CU_GRAPH_NODE_TYPE_GRAPH && work->child ? work->child->nesting + 1 : 0;
+}
+
+CUresult graph_check_room(CUgraph graph, const cuda_work *work, size_t replaced)
+{
+    const size_t most = (size_t)cuda.limits[PTXVM_LIMIT_GRAPH], more = nodes_of(work);
+    int nesting = nesting_of(work);
+    for (CUgraph g = graph; g; g = g->parent, nesting++) {
+        if (more > most || g->total - replaced > most - more)
+            return cuda_log(CUDA_ERROR_OUT_OF_MEMORY,
+                            "a graph of more than %zu nodes with its child graphs: the limit is %s", most,
+                            ptxvm_limit_name(PTXVM_LIMIT_GRAPH));
+        if (nesting > NESTED_MAX)
+            return cuda_log(CUDA_ERROR_OUT_OF_MEMORY, "child graphs nested more than %d deep", NESTED_MAX);
+    }
+    return CUDA_SUCCESS;
+}
+
+void graph_count(CUgraph graph, const cuda_work *work, bool added)
+{
+    size_t n = nodes_of(work);
+    int nesting = nesting_of(work);
+    for (CUgraph g = graph; g; g = g->parent, nesting++) {
+        g->total = added ? g->total + n : g->total - n;
+        g->nesting = added && nesting > g->nesting ? nesting : g->nesting;
+    }
+}
+
 static CUresult check_needs(CUgraph graph, const CUgraphNode *needs, size_t n)
 {
     if (!object_is(graph, OBJECT_GRAPH) || (n && !needs))
         return CUDA_ERROR_INVALID_VALUE;
+    graph->n_checks++;
     for (size_t i = 0; i < n; i++) {
-        if (!object_is(needs[i], OBJECT_NODE) || needs[i]->graph != graph)
+        if (!object_is(needs[i], OBJECT_NODE) || needs[i]->graph != graph ||
+            needs[i]->checked == graph->n_checks)
             return CUDA_ERROR_INVALID_VALUE;
-        for (size_t k = 0; k < i; k++)
-            if (needs[k] == needs[i])
-                return CUDA_ERROR_INVALID_VALUE;
+        needs[i]->checked = graph->n_checks; /* the same node twice is an error */
     }
     return CUDA_SUCCESS;
 }
@@ -86,6 +125,8 @@ static CUresult check_needs(CUgraph graph, const CUgraphNode *needs, size_t n)
 CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *out)
 {
     CUresult result = check_needs(graph, needs, n);
+    if (!result)
+        result = graph_check_room(graph, work, 0);
     CUgraphNode node = result ? NULL : object_new(OBJECT_NODE, sizeof *node);
     if (!node) {
         work_clear(work);
@@ -100,8 +141,10 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work 
         result = insert(graph, node);
     if (result)
         node_delete(node);
-    else
+    else {
+        graph_count(graph, work, true);
         *out = node;
+    }
     return result;
 }
 
@@ -434,6 +477,7 @@ CUresult do_cuGraphDestroyNode(CUgraphNode node)
         graph->nodes[i]->index = i;
     }
     graph->n_nodes--;
+    graph_count(graph, &node->work, false);
     node_delete(node);
     return CUDA_SUCCESS;
 }

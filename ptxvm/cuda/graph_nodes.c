@@ -298,8 +298,17 @@ static CUresult change(CUresult result, CUgraphNode node, cuda_work *work)
         work->kernel.cooperative = node->work.kernel.cooperative;
         work->kernel.priority = node->work.kernel.priority;
     }
-    if (work->type == CU_GRAPH_NODE_TYPE_GRAPH)
+    if (work->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        size_t before = node->work.child ? node->work.child->total + 1 : 1;
+        result = graph_check_room(node->graph, work, before);
+        if (result) {
+            work_clear(work);
+            return result;
+        }
+        graph_count(node->graph, &node->work, false);
+        graph_count(node->graph, work, true);
         work->child->parent = node->graph;
+    }
     work_clear(&node->work);
     node->work = *work;
     return CUDA_SUCCESS;

@@ -124,7 +124,7 @@ CUresult do_cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 struct CUuserObject_st {
     void *pointer;
     CUhostFn destroy;
-    unsigned refs;
+    uint64_t refs; /* no number of calls can make it wrap */
 };
 
 void user_object_release(CUuserObject object, unsigned count)

@@ -92,16 +92,19 @@ static CUresult expand(const entry *e, uint64_t flags, char *text, uint64_t raw,
     return CUDA_SUCCESS;
 }
 
-/* Extracts the text of an entry to image->text. */
-static CUresult extract(const entry *e, cuda_image *image)
+/* Extracts the text of an entry to image->text. *left is what may still be extracted of this fat binary: a few megabytes
+ * can expand to the limit many times. */
+static CUresult extract(const entry *e, cuda_image *image, uint64_t *left)
 {
     uint64_t flags = field(e->header + ENTRY_FLAGS, 8);
     bool compressed = flags & (FLAG_LZ4 | FLAG_ZSTD);
     uint64_t raw = compressed ? field(e->header + ENTRY_RAW_BYTES, 8) : e->payload_bytes;
-    if (raw > cuda.limits[PTXVM_LIMIT_TEXT])
+    if (raw > *left)
         return refuse(image, CUDA_ERROR_INVALID_IMAGE,
-                      "%llu bytes of PTX text in a fat binary: the limit is %s", (unsigned long long)raw,
+                      "%llu bytes of PTX text in a fat binary%s: the limit is %s", (unsigned long long)raw,
+                      *left < cuda.limits[PTXVM_LIMIT_TEXT] ? " that has expanded to as many before" : "",
                       ptxvm_limit_name(PTXVM_LIMIT_TEXT));
+    *left -= raw;
     char *text = malloc(raw + 1);
     if (!text)
         return refuse(image, CUDA_ERROR_OUT_OF_MEMORY, "no memory for the PTX of a fat binary");
@@ -145,7 +148,7 @@ static int suffix_rank(char suffix)
 /* Of the texts for that SM, the most specific one that runs on the device (90a before 90). If there is none:
  * success, with a null image->text. */
 static CUresult choose_of_sm(const uint8_t *at, const uint8_t *end, uint64_t sm, pvm_target device,
-                             cuda_image *image)
+                             cuda_image *image, uint64_t *left)
 {
     entry e;
     int best = -1;
@@ -154,7 +157,7 @@ static CUresult choose_of_sm(const uint8_t *at, const uint8_t *end, uint64_t sm,
             continue;
         cuda_image found = {0};
         pvm_target target = {0};
-        CUresult result = extract(&e, &found);
+        CUresult result = extract(&e, &found, left);
         if (result) {
             memcpy(image->why, found.why, sizeof image->why);
             return result;
@@ -210,8 +213,9 @@ static CUresult open_fatbin(const uint8_t *data, size_t bytes, cuda_image *image
     if (!n_ptx)
         return refuse_binary(image);
     pvm_target_from_name(cuda.sm, &device);
+    uint64_t left = cuda.limits[PTXVM_LIMIT_TEXT];
     for (int sm = device.sm; sm > 0; sm--) {
-        CUresult result = choose_of_sm(first, end, (uint64_t)sm, device, image);
+        CUresult result = choose_of_sm(first, end, (uint64_t)sm, device, image, &left);
         if (result || image->text)
             return result;
     }

@@ -453,10 +453,14 @@ struct CUgraphNode_st {
     CUgraphNode original; /* of a clone: the node that it was cloned from */
     uint64_t original_id;
     size_t index;
+    size_t checked; /* the last check of a list of nodes that it was in */
 };
 struct CUgraph_st {
     CUgraphNode *nodes; /* in the order they were added */
     size_t n_nodes, capacity;
+    size_t total;    /* nodes, with those of child graphs */
+    int nesting;     /* the most child graphs that were in each other */
+    size_t n_checks; /* of lists of nodes */
     CUgraph original;
     CUgraph parent; /* of a child node: the graph of that node */
     bool capturing;
@@ -475,6 +479,10 @@ void graph_delete(CUgraph graph);
 CUgraph graph_clone(CUgraph graph);
 /* Takes ownership of the work, even on failure. */
 CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *node);
+/* Whether a node with that work may be added, in place of `replaced` nodes. */
+CUresult graph_check_room(CUgraph graph, const cuda_work *work, size_t replaced);
+/* Adds a node's work to the sizes of its graph and of those around it, or takes it away. */
+void graph_count(CUgraph graph, const cuda_work *work, bool added);
 CUresult node_add_need(CUgraphNode node, CUgraphNode need);
 bool node_depends(CUgraphNode node, CUgraphNode on);
 /* The nodes in topological order; null if there is a cycle. */

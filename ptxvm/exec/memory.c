@@ -112,6 +112,24 @@ static uint64_t find_gap(const vm_memory *memory, uint64_t base, uint64_t bytes,
     return place;
 }
 
+/* Where the search for a place in global memory may begin. */
+static uint64_t packed_below(const vm_memory *memory, uint64_t extent)
+{
+    uint64_t from = memory->base;
+    for (uint64_t i = 1; i <= VM_SIZES_PACKED && i <= extent / GRAIN; i++)
+        from = memory->packed_to[i] > from ? memory->packed_to[i] : from;
+    return from;
+}
+
+/* The lowest place of a global allocation; remembers that there is none below it. */
+static uint64_t find_global(vm_memory *memory, uint64_t extent, uint64_t align, int *index)
+{
+    uint64_t place = find_gap(memory, packed_below(memory, extent), extent, align, index);
+    if (align == GRAIN && extent / GRAIN <= VM_SIZES_PACKED)
+        memory->packed_to[extent / GRAIN] = place;
+    return place;
+}
+
 static bool insert(vm_memory *memory, int index, vm_alloc alloc)
 {
     if (memory->n_allocs == memory->capacity) {
@@ -188,7 +206,8 @@ ptxvm_status vm_memory_alloc(vm_memory *memory, uint64_t bytes, uint64_t align, 
         base = memory->heap_from;
     vm_alloc alloc = {.bytes = bytes, .extent = round_up(bytes, GRAIN), .flags = flags};
     alloc.reach = reach_of(memory, bytes, alloc.extent);
-    alloc.address = find_gap(memory, base, alloc.extent, align, &index);
+    alloc.address = base == memory->base ? find_global(memory, alloc.extent, align, &index)
+                                         : find_gap(memory, base, alloc.extent, align, &index);
     if (is_const && alloc.address + alloc.extent > VM_CONST_END)
         return PTXVM_ERROR_MEMORY;
     if (!make_storage(&alloc, align))
@@ -239,6 +258,7 @@ ptxvm_status vm_memory_free(vm_memory *memory, uint64_t address)
     if (alloc->flags & VM_ALLOC_HEAP && memory->heap_from > alloc->address)
         memory->heap_from = alloc->address;
     memory->generation++;
+    memset(memory->packed_to, 0, sizeof memory->packed_to);
     remember_freed(memory, alloc);
     vm_check_region_free(alloc->check);
     free(alloc->storage);

@@ -53,10 +53,15 @@ typedef struct vm_alloc {
     uint32_t flags;
 } vm_alloc;
 
+enum { VM_SIZES_PACKED = 16 };
+
 typedef struct vm_memory {
     vm_alloc *allocs; /* sorted by address */
     int n_allocs, capacity;
     uint64_t base; /* start of global memory */
+    /* By size in units of the padding: below this address there is no gap for an allocation of that size or more. A
+     * module with many variables must not pass all of them for each. */
+    uint64_t packed_to[VM_SIZES_PACKED + 1];
     uint64_t
         heap_from; /* where a kernel's malloc looks for a place: many calls must not pass all earlier ones */
     uint64_t heap_limit, heap_used; /* bytes that kernels have from malloc, without padding */

@@ -187,7 +187,8 @@ void ptxvm_module_unload(ptxvm_module *module)
             *p = module->next;
             break;
         }
-    for (int i = 0; module->address && i < module->ptx->n_vars; i++)
+    /* from the last to the first: each leaves a sorted table, from which only those behind it have to move */
+    for (int i = module->address ? module->ptx->n_vars : 0; i-- > 0;)
         if (module->address[i])
             vm_memory_free(vm->memory, module->address[i]);
     for (int i = 0; i < module->n_kernels; i++)
