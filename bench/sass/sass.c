@@ -70,15 +70,20 @@ static int number_before(const char *text, const char *phrase)
     return at ? atoi(at) : 0;
 }
 
+void sass_read_log(const char *log, int *registers, int *spill_bytes)
+{
+    *registers = number_before(log, " registers");
+    *spill_bytes = number_before(log, " bytes spill stores") + number_before(log, " bytes spill loads");
+}
+
 static void read_log(sass_report *report, const char *log, const char *kernel)
 {
     char phrase[256];
     snprintf(phrase, sizeof phrase, "Compiling entry function '%s'", kernel);
     const char *at = strstr(log, phrase);
     at = at ? at : log;
-    report->registers = number_before(at, " registers");
+    sass_read_log(at, &report->registers, &report->spill_bytes);
     report->stack_bytes = number_before(at, " bytes stack frame");
-    report->spill_bytes = number_before(at, " bytes spill stores") + number_before(at, " bytes spill loads");
 }
 
 bool sass_estimate(const char *listing, const char *ptxas_log, const ptxvm_counters *counters, uint64_t warps,

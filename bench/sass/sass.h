@@ -50,6 +50,9 @@ bool sass_measure(const char *ptx, const char *sm, const ptxvm_counters *counter
 bool sass_estimate(const char *listing, const char *ptxas_log, const ptxvm_counters *counters, uint64_t warps,
                    sass_report *report, char *error, size_t error_size);
 
+/* Registers per thread and bytes of spill stores and loads, from what `ptxas -v` printed of one kernel. */
+void sass_read_log(const char *log, int *registers, int *spill_bytes);
+
 /* Warp instructions of an opcode; 0 where there are none. */
 double sass_issued(const sass_report *report, const char *opcode);
 

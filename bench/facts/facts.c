@@ -1,0 +1,254 @@
+/* From a product and a board to facts. */
+#include "bench/facts/facts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/sass/sass.h"
+#include "ptxgen/sm.h"
+#include "tools/toolkit.h"
+
+enum { WARP = 32 };
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- How blocks fill a board ---- */
+
+static const ptx_sm *sm_of(const board *on)
+{
+    char name[16];
+    snprintf(name, sizeof name, "sm_%d", on->sm);
+    return ptx_sm_find(name);
+}
+
+/* The CUDA C programming guide's rules: registers are given to warps in units of 256, warps to four schedulers; shared memory in units of
+ * 128 bytes, with 1 KiB of the driver's own per block from sm_80 on. */
+static uint64_t blocks_per_sm(const ptx_sm *sm, const facts_launch *l)
+{
+    enum { REGISTER_UNIT = 256, SCHEDULERS = 4, SHARED_UNIT = 128 };
+    const uint64_t warps = round_up((uint64_t)l->threads, WARP) / WARP;
+    const uint64_t reserved = sm->number >= 80 ? 1024 : 0;
+    uint64_t blocks = least(sm->blocks_sm, sm->threads_sm / (warps * WARP));
+    if (l->registers) {
+        uint64_t of_warp = round_up((uint64_t)l->registers * WARP, REGISTER_UNIT);
+        uint64_t fit = sm->registers_sm / of_warp / SCHEDULERS * SCHEDULERS;
+        blocks = least(blocks, fit / round_up(warps, SCHEDULERS));
+    }
+    if (l->shared + reserved)
+        blocks = least(blocks, sm->shared_sm / round_up(l->shared + reserved, SHARED_UNIT));
+    return blocks;
+}
+
+facts_fill facts_fill_of(const board *on, const facts_launch *l)
+{
+    const uint64_t per_sm = blocks_per_sm(sm_of(on), l), places = per_sm * (uint64_t)on->multiprocessors;
+    const double warps = (double)(round_up((uint64_t)l->threads, WARP) / WARP);
+    facts_fill fill = {.blocks_per_sm = (int)per_sm};
+    if (!places)
+        return fill;
+    uint64_t rest = l->blocks % places;
+    fill.warps_per_sm = (double)least(l->blocks, places) * warps / on->multiprocessors;
+    fill.waves = (double)l->blocks / (double)places;
+    fill.last_wave = l->blocks > places && rest ? (double)rest / (double)places : 1;
+    return fill;
+}
+
+/* ---- Formats and shapes ---- */
+
+static const facts_format formats[] = {
+#define FORMAT(...) {__VA_ARGS__},
+#include "bench/facts/facts_formats.def"
+#undef FORMAT
+};
+
+static const facts_shape shapes[] = {
+#define SHAPE(...) {__VA_ARGS__},
+#include "bench/facts/facts_shapes.def"
+#undef SHAPE
+};
+
+int facts_format_count(void)
+{
+    return sizeof formats / sizeof *formats;
+}
+
+const facts_format *facts_format_at(int index)
+{
+    return &formats[index];
+}
+
+const facts_format *facts_format_find(const char *name)
+{
+    for (int i = 0; i < facts_format_count(); i++)
+        if (!strcmp(formats[i].name, name))
+            return &formats[i];
+    return NULL;
+}
+
+int facts_shape_count(void)
+{
+    return sizeof shapes / sizeof *shapes;
+}
+
+const facts_shape *facts_shape_at(int index)
+{
+    return &shapes[index];
+}
+
+const char *facts_mode_name(facts_mode mode)
+{
+    static const char *const names[FACTS_MODES] = {"exact", "tensor", "prepacked"};
+    return names[mode];
+}
+
+/* ---- A product ---- */
+
+/* As plans choose it: driver/api/matmul_exact.c and matmul_tensor.c. */
+static void choose(const kernel_row *row, facts_mode mode, const kernel_problem *problem, kernel_spec *spec)
+{
+    if (mode == FACTS_EXACT) {
+        kernel_product_choose(row, problem, spec);
+        return;
+    }
+    spec->product = mode == FACTS_TENSOR ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
+    spec->tile_rows =
+        mode == FACTS_TENSOR ? kernel_tile_rows(row, problem->m) : kernel_stream_rows(row, false, problem->m);
+}
+
+/* The step that reads the weights; sums are joined by the others. */
+static const kernel_step *multiplying(const kernel_steps *steps)
+{
+    for (int i = 0; i < steps->count; i++)
+        for (int p = 0; p < steps->at[i].n_params; p++)
+            if (steps->at[i].params[p].kind == KERNEL_OPERAND &&
+                steps->at[i].params[p].operand == QDNN_OPERAND_CODES)
+                return &steps->at[i];
+    return &steps->at[0];
+}
+
+/* What the text and ptxas tell of a kernel. Emitting and assembling take seconds, and most shapes share a kernel: the last ones are
+ * kept. */
+typedef struct assembled {
+    char name[512];
+    uint32_t shared;
+    int registers, spill_bytes;
+} assembled;
+
+static bool assemble_text(const kernel_text *text, const ptx_sm *sm, assembled *out)
+{
+    char ptxas[1024], folder[1024], path[1100];
+    toolkit_result cubin = {0};
+    if (!toolkit_find_ptxas(ptxas, sizeof ptxas) || !toolkit_make_directory(folder, sizeof folder))
+        return false;
+    snprintf(path, sizeof path, "%s/kernel.ptx", folder);
+    FILE *file = fopen(path, "wb");
+    bool ok = file && fputs(text->ptx, file) >= 0;
+    ok = file && fclose(file) == 0 && ok && toolkit_ptxas(ptxas, sm->name, path, &cubin);
+    if (ok)
+        sass_read_log(cubin.log, &out->registers, &out->spill_bytes);
+    toolkit_free(&cubin);
+    toolkit_remove_directory(folder);
+    return ok;
+}
+
+static bool describe(const kernel_step *step, const ptx_sm *sm, bool assemble, assembled *out, char *why,
+                     size_t size)
+{
+    enum { KEPT = 64 };
+    static assembled kept[KEPT];
+    static int next;
+    char name[512];
+    kernel_text text = {0};
+    ptx_error error;
+    kernel_file_name(step->row, &step->spec, sm, name, sizeof name);
+    for (int i = 0; i < KEPT; i++)
+        if (!strcmp(kept[i].name, name) && (kept[i].registers || !assemble)) {
+            *out = kept[i];
+            return true;
+        }
+    if (!kernel_emit(step->row, &step->spec, sm, NULL, &text, &error)) {
+        snprintf(why, size, "%s", error.text);
+        return false;
+    }
+    assembled a = {.shared = text.info.shared, .spill_bytes = -1};
+    snprintf(a.name, sizeof a.name, "%s", name);
+    if (assemble)
+        assemble_text(&text, sm, &a);
+    free(text.ptx);
+    *out = kept[next++ % KEPT] = a;
+    return true;
+}
+
+/* A lane of an exact sum is one chain, so a warp per output is the most; a strip of 16 outputs and 512 k is the least piece
+ * in mode tensor. */
+static double wanted_warps(facts_mode mode, uint64_t m, const facts_shape *shape, const board *on)
+{
+    enum { FEW = 16, STRIP = 512, OUTPUTS = 16, ENOUGH = 8 };
+    if (m > FEW)
+        return 0;
+    double most = mode == FACTS_EXACT
+                      ? (double)shape->n
+                      : (double)(shape->n / OUTPUTS) * (double)((shape->k + STRIP - 1) / STRIP);
+    most /= on->multiprocessors;
+    return most < ENOUGH ? most : ENOUGH;
+}
+
+static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    uint64_t bytes = 0;
+    kernel_operands_of(row, spec, problem, operands);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        bytes += operands[i].bytes;
+    return bytes;
+}
+
+bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
+              const board *on, bool assemble, facts *out, char *why, size_t size)
+{
+    const kernel_row *row = kernel_find(format->kernel);
+    kernel_spec spec = kernel_spec_default();
+    if (!kernel_spec_set_words(row, &spec, "data=f16 output=f16", why, size) ||
+        !kernel_spec_set_words(row, &spec, format->settings, why, size))
+        return false;
+    if (shape->k % kernel_columns_multiple(row)) {
+        snprintf(why, size, "K is no multiple of %llu", (unsigned long long)kernel_columns_multiple(row));
+        return false;
+    }
+    const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
+    kernel_problem problem = {.rows = by_columns ? shape->n : shape->k,
+                              .columns = by_columns ? shape->k : shape->n,
+                              .m = m,
+                              .x_stride = shape->k,
+                              .y_stride = shape->n};
+    choose(row, mode, &problem, &spec);
+    if (!kernel_is_emitted(row, &spec, why, size))
+        return false;
+    spec = kernel_spec_normal(row, &spec);
+    kernel_steps steps;
+    kernel_steps_of(row, &spec, &problem, &steps);
+    const kernel_step *step = multiplying(&steps);
+    assembled a;
+    if (!describe(step, sm_of(on), assemble, &a, why, size))
+        return false;
+    *out = (facts){.launches = steps.count,
+                   .workspace = steps.workspace,
+                   .bytes = operand_bytes(row, &spec, &problem),
+                   .launch = {step->grid[0] * step->grid[1] * step->grid[2], (int)step->block,
+                              a.shared + step->shared, a.registers},
+                   .spill_bytes = a.spill_bytes,
+                   .wanted_warps = wanted_warps(mode, m, shape, on)};
+    kernel_spec_value(&step->spec, "product", out->product, sizeof out->product);
+    out->fill = facts_fill_of(on, &out->launch);
+    out->dram_us = (double)out->bytes / on->dram_gbs * 1e-3;
+    return true;
+}
