@@ -148,11 +148,15 @@ TEST_CASE(FilesWeights, GptqZerosTellTheVersion)
         const char *config;
         qdnnWeights_t weights;
     } cases[] = {
+        {0x77777777u, "\"bits\":4,\"sym\":false,\"checkpoint_format\":\"gptq_v2\"",
+         QDNN_WEIGHTS_GPTQ_V2_4BIT},
+        {0x77777777u, "\"bits\":4,\"checkpoint_format\":\"gptq_v2\"", QDNN_WEIGHTS_GPTQ_V2_4BIT},
+        {0x66666666u, "\"bits\":4,\"sym\":true,\"checkpoint_format\":\"gptq_v2\"", QDNN_WEIGHTS_GPTQ_V2_4BIT},
         {0x88888888u, "\"bits\":4,\"sym\":true,\"checkpoint_format\":\"gptq\"", QDNN_WEIGHTS_GPTQ_V2_4BIT},
         {0x77777777u, "\"bits\":4,\"sym\":true,\"checkpoint_format\":\"gptq_v2\"", QDNN_WEIGHTS_GPTQ_4BIT},
         {0x88888888u, "\"bits\":4,\"sym\":false,\"checkpoint_format\":\"gptq\"", QDNN_WEIGHTS_GPTQ_4BIT},
     };
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         gptq q;
         opened o;
         qdnnFileWeight_t w;
@@ -160,6 +164,37 @@ TEST_CASE(FilesWeights, GptqZerosTellTheVersion)
         for (size_t k = 0; k < sizeof q.zeros / 4; k++)
             q.zeros[k] = cases[i].zeros;
         opened_make(&o, gptq_file(c, &q), "model.safetensors");
+        write_config(&o, "gptq", cases[i].config);
+        if (opened_open(&o, "") && find_weight(&o, "l.weight", &w))
+            CHECK_EQ_I64(w.weights, cases[i].weights);
+        opened_close(&o);
+    }
+}
+
+/* Zeros of 3 bits cross words, so they are not looked at, whatever one word seems to say. */
+TEST_CASE(FilesWeights, GptqZerosOfThreeBitsTellNothing)
+{
+    enum { COLUMNS = 32 };
+    static const struct {
+        uint32_t zeros;
+        const char *config;
+        qdnnWeights_t weights;
+    } cases[] = {
+        {0x24924924u, "\"bits\":3,\"sym\":true,\"checkpoint_format\":\"gptq\"", QDNN_WEIGHTS_GPTQ_3BIT},
+        {0xDB6DB6DBu, "\"bits\":3,\"sym\":true,\"checkpoint_format\":\"gptq_v2\"", QDNN_WEIGHTS_GPTQ_V2_3BIT},
+    };
+    static const uint32_t words[3 * COLUMNS];
+    uint16_t scales[COLUMNS];
+    fill_scales(scales, COLUMNS, false);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint32_t zeros[3] = {cases[i].zeros, cases[i].zeros, cases[i].zeros};
+        st_maker s = {0};
+        opened o;
+        qdnnFileWeight_t w;
+        st_add(&s, "l.qweight", "I32", 3, COLUMNS, words, sizeof words);
+        st_add(&s, "l.qzeros", "I32", 1, 3, zeros, sizeof zeros);
+        st_add(&s, "l.scales", "F16", 1, COLUMNS, scales, sizeof scales);
+        opened_make(&o, st_make(&s), "model.safetensors");
         write_config(&o, "gptq", cases[i].config);
         if (opened_open(&o, "") && find_weight(&o, "l.weight", &w))
             CHECK_EQ_I64(w.weights, cases[i].weights);

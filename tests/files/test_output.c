@@ -471,6 +471,45 @@ TEST_ROWS(QdnnOutput, LinearLayersAreQuantized, layers)
     opened_close(&o);
 }
 
+/* Words and nibbles are for matrices; bytes and bitsandbytes' blocks are for any shape. */
+static const struct {
+    const char *name, *type;
+    bool possible;
+} shapes[] = {
+    {"Int4", "int4-g8", false}, {"Int4zp", "int4zp-g8", false}, {"Mxfp4", "mxfp4", false},
+    {"Nvfp4", "nvfp4", false},  {"Int8", "int8", true},         {"Fp8", "fp8", true},
+    {"Nf4", "nf4", true},
+};
+
+TEST_ROWS(QdnnOutput, ThreeDimensions, shapes)
+{
+    opened o;
+    st_maker s = {0};
+    char command[128];
+    float x[ROWS * COLUMNS];
+    fill(x);
+    st_tensor(&s, "conv.weight", "F32", 3, (const int64_t[]){ROWS, 2, COLUMNS / 2}, x, sizeof x);
+    opened_make(&o, st_make(&s), "m.safetensors");
+    snprintf(command, sizeof command, "qdnn quantize m.safetensors o.safetensors --tensor conv=%s",
+             shapes[index].type);
+    check_run(o.dir, command, !shapes[index].possible,
+              shapes[index].possible ? "became"
+                                     : "it has more than two dimensions, and this type is for matrices");
+    if (shapes[index].possible)
+        check_run(o.dir, "qdnn verify o.safetensors", 0, "1 quantized weights, 512 elements: the same bits");
+    opened_close(&o);
+}
+
+/* What was printed before a message comes before it, also in a file that has both. */
+TEST_CASE(QdnnOutput, MessagesFollowWhatWasPrinted)
+{
+    opened o;
+    opened_make(&o, model(NULL), "m.safetensors");
+    check_run(o.dir, "! qdnn info m.safetensors --only nothing > both 2>&1 && cut -c 1-14 both", 0,
+              "m.safetensors:\nqdnn: --only '");
+    opened_close(&o);
+}
+
 /* ---- with faults ---- */
 
 #ifdef __GLIBC__
