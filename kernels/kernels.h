@@ -149,6 +149,9 @@ kernel_spec kernel_spec_default(void);
 bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, const char *value,
                      char *error, size_t error_size);
 
+/* A decimal number, in any locale. */
+bool kernel_parse_f32(const char *text, float *value);
+
 /* Whether the row has a setting of that name. */
 bool kernel_takes(const kernel_row *row, const char *key);
 
@@ -415,6 +418,19 @@ typedef struct kernel_problem {
     float lora_scale;
     qdnnDataType_t lora_type; /* type of A and B: F32, F16, BF16 */
 } kernel_problem;
+
+/* Problems by name (sizes.c), as in "m=64": the sizes that are not given are 1, strides those of packed rows. A
+ * convolution has images, channels, outputs, height, width, stride, padding and dilation instead of rows and columns.
+ * kernel_problem_complete derives the rest and checks all of it; on failure, `error` has the reason. */
+kernel_problem kernel_problem_default(void);
+const char *kernel_size_name(int index); /* null past the end */
+bool kernel_size_set(kernel_problem *problem, const char *key, const char *value, char *error,
+                     size_t error_size);
+bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, kernel_problem *problem,
+                             char *error, size_t error_size);
+
+/* Whether the operation takes several kernels, however small it is. */
+bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec);
 
 /* The largest size of products that count in 32 bits: a counter goes beyond it by a step, which is below 2^16. */
 enum { KERNEL_SIZE_32 = INT32_MAX - UINT16_MAX };

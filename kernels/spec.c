@@ -182,7 +182,7 @@ static bool parse_exponent(const char *text, long *value)
 
 /* A decimal number ("1e-12") in any locale: strtof expects the locale's decimal point, so it is given digits
  * only. */
-static bool parse_f32(const char *text, float *value)
+bool kernel_parse_f32(const char *text, float *value)
 {
     if (parse_f32_bits(text, value))
         return true;
@@ -228,7 +228,7 @@ static bool set_field(const setting *s, kernel_spec *spec, const char *value)
     if (s->choices)
         return set_choice(s, spec, value);
     if (is_real(s))
-        return parse_f32(value, (float *)((char *)spec + s->offset));
+        return kernel_parse_f32(value, (float *)((char *)spec + s->offset));
     return parse_u64(value, number_field(s, spec));
 }
 

@@ -404,6 +404,17 @@ void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kerne
         row->operation->steps(row, &normal, problem, steps);
 }
 
+bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_steps steps;
+    kernel_problem small = kernel_problem_default();
+    small.rows = small.table_rows = small.y_stride = small.conv.outputs = small.conv.groups = 1;
+    small.columns = small.x_stride = kernel_columns_multiple(row);
+    small.experts = spec->grouped ? 1 : 0;
+    kernel_steps_of(row, spec, &small, &steps);
+    return steps.count > 1;
+}
+
 /* Elements of the tensor, in terms of the kernel's own numbers. */
 static kernel_rule rule_elements(const kernel_row *row, const kernel_spec *spec)
 {

@@ -182,6 +182,21 @@ static const struct {
     {"--list --all", 2, "exclude each other"},
     {"--list --sm 90", 2, "go with --kernel or --all"},
     {"--list --emit c", 2, "--list is text, or --emit json"},
+    {"--kernel train.fake_quantize --sm 90", 2, "train.fake_quantize takes several kernels"},
+    {"--kernel train.fake_quantize --sm 90 --size n=8", 2, "makes several files"},
+    {"--kernel train.fake_quantize --sm 90 --size n=0 --emit json", 2, "nothing to do for these sizes"},
+    {"--kernel train.fake_quantize --sm 90 --size n", 2, "--size takes KEY=VALUE, not 'n'"},
+    {"--kernel train.fake_quantize --sm 90 --size n=-8 --emit json", 2, "n=-8: it must be 0 to 2^40"},
+    {"--kernel train.fake_quantize --sm 90 --size colums=8 --emit json", 2, "did you mean 'columns'?"},
+    {"--kernel matmul_int4 --sm 90 --size rows=1099511627776,columns=1099511627776 --emit json", 2,
+     "the sizes are too large"},
+    {"--kernel quant.gguf_q4_0.matmul --sm 90 --size rows=8,columns=33 --emit json", 2,
+     "columns is 33; it must be a multiple of 32"},
+    {"--kernel int4_topk --sm 90 --size rows=8,columns=33,top=9 --emit json", 2,
+     "top is 9; it must be 1 to 64"},
+    {"--list --size n=8", 2, "--size goes with --kernel"},
+    {"--kernel quant.linear_4bit --sm 90 --set layout=words", 2,
+     "quant.linear_4bit fixes layout=interleaved"},
     {"--all", 2, "give --outdir DIR"},
     {"--all --outdir there -o x", 2, "give --outdir DIR"},
     {"--all --outdir /dev/null/x --set dta=f16", 2, "unknown setting 'dta'; did you mean 'data'?"},
@@ -416,6 +431,26 @@ TEST_CASE(Tool, LaunchersCompile)
         process_free(&r);
     }
     temp_dir_remove(dir);
+}
+
+/* Three launches with a workspace: worked out by hand for 1000 numbers in groups of 128. */
+TEST_CASE(Tool, OperationsOfSeveralKernelsAreSequences)
+{
+    process_result r = run_tool("--kernel train.fake_quantize --sm 80 --size n=1000 --emit json");
+    CHECK_EQ_I64(r.status, 0);
+    json *doc = read_json(r.output);
+    const json_value *root = json_root(doc);
+    CHECK_EQ_STR(json_string(root, "operation"), "train.fake_quantize");
+    CHECK_EQ_STR(json_at(root, "workspace")->text, "64"); /* 8 of absmax, 8 scales */
+    CHECK_EQ_U64(json_at(root, "operands")->count, 2);
+    CHECK_EQ_STR(json_at(root, "operands.0.bytes")->text, "4000");
+    CHECK_EQ_U64(json_at(root, "steps")->count, 3);
+    CHECK_EQ_STR(json_at(root, "steps.1.arguments.1.workspace")->text, "32");
+    CHECK_EQ_STR(json_at(root, "steps.1.arguments.2")->text, "8");
+    CHECK_EQ_STR(json_string(root, "steps.2.kernel"), "fake_quantize");
+    CHECK_EQ_U64(json_at(root, "kernels")->count, 3);
+    json_free(doc);
+    process_free(&r);
 }
 
 /* ---- cubin ---- */

@@ -34,7 +34,7 @@ const tool_form *tool_form_find(const char *name)
     return NULL;
 }
 
-static const tool_form *form_of(const tool_options *options)
+const tool_form *tool_form_of(const tool_options *options)
 {
     return options->form ? options->form : &forms[0];
 }
@@ -56,12 +56,12 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
 }
 
 /* Renders and writes every file of the form: PREFIX + suffix, or `whole` itself if the form has one file. */
-static int write_files(const tool_form *form, const tool_item *items, int n, const char *prefix,
-                       const char *whole, tool_file *files)
+static int write_files(const tool_form *form, const tool_item *items, int n, const tool_sequence *sequence,
+                       const char *prefix, const char *whole, tool_file *files)
 {
     for (int i = 0; form->suffixes[i]; i++)
         files[i].suffix = form->suffixes[i];
-    int status = form->all_sms ? form->render_all(items, n, files) : form->render(items, files);
+    int status = form->all_sms ? form->render_all(items, n, sequence, files) : form->render(items, files);
     for (int i = 0; form->suffixes[i] && status == TOOL_OK; i++) {
         char path[4096];
         if (snprintf(path, sizeof path, "%s%s", prefix, form->suffixes[i]) >= (int)sizeof path)
@@ -82,16 +82,16 @@ int tool_write_item(const tool_options *options, tool_item *item, tool_file *fil
     char prefix[4096];
     tool_file own[TOOL_FILES_MAX] = {0};
     snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, item->stem);
-    int status = write_files(form_of(options), item, 1, prefix, NULL, files ? files : own);
+    int status = write_files(tool_form_of(options), item, 1, NULL, prefix, NULL, files ? files : own);
     free_files(own);
     return status;
 }
 
 /* Writes to the file of -o, or to standard output. A form with two files takes the name without the
  * suffix. */
-static int write_output(const tool_options *options, tool_item *items, int n)
+static int write_output(const tool_options *options, tool_item *items, int n, const tool_sequence *sequence)
 {
-    const tool_form *form = form_of(options);
+    const tool_form *form = tool_form_of(options);
     const char *path = options->output ? options->output : "-";
     bool pair = form->suffixes[1] != NULL, to_stdout = strcmp(path, "-") == 0;
     if (pair && to_stdout)
@@ -107,7 +107,7 @@ static int write_output(const tool_options *options, tool_item *items, int n)
     const char *slash = strrchr(prefix, '/');
     items->base = slash ? slash + 1 : prefix;
     tool_file files[TOOL_FILES_MAX] = {0};
-    int status = write_files(form, items, n, prefix, path, files);
+    int status = write_files(form, items, n, sequence, prefix, path, files);
     free_files(files);
     return status;
 }
@@ -128,25 +128,30 @@ static int apply_settings(const tool_options *options, kernel_spec *spec)
     return TOOL_OK;
 }
 
-/* All SMs in one pair of files, named after the kernel without an SM. */
+int tool_write_items(const tool_options *options, tool_item *items, int n, const tool_sequence *sequence)
+{
+    char *end = strstr(items[0].stem, items[0].sm->name);
+    if (end && end > items[0].stem) /* the files contain all SMs, and are named after the kernel alone */
+        end[-1] = 0;
+    if (!options->outdir)
+        return write_output(options, items, n, sequence);
+    char prefix[4096];
+    tool_file files[TOOL_FILES_MAX] = {0};
+    snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, items[0].stem);
+    int status = write_files(tool_form_of(options), items, n, sequence, prefix, NULL, files);
+    free_files(files);
+    return status;
+}
+
+/* All SMs in one pair of files. */
 static int write_together(const tool_options *options, const kernel_spec *spec)
 {
     tool_item items[TOOL_SMS_MAX] = {0};
     int n = 0, status = TOOL_OK;
     for (; n < options->n_sms && status == TOOL_OK; n++)
         status = tool_item_make(&items[n], options, options->row, spec, options->sms[n]);
-    char *end = strstr(items[0].stem, items[0].sm->name);
-    if (end && end > items[0].stem)
-        end[-1] = 0;
-    if (status == TOOL_OK && !options->outdir)
-        status = write_output(options, items, n);
-    else if (status == TOOL_OK) {
-        char prefix[4096];
-        tool_file files[TOOL_FILES_MAX] = {0};
-        snprintf(prefix, sizeof prefix, "%.3800s/%s", options->outdir, items[0].stem);
-        status = write_files(form_of(options), items, n, prefix, NULL, files);
-        free_files(files);
-    }
+    if (status == TOOL_OK)
+        status = tool_write_items(options, items, n, NULL);
     for (int i = 0; i < n; i++)
         free(items[i].text.ptx);
     return status;
@@ -159,8 +164,8 @@ static int write_each(const tool_options *options, const kernel_spec *spec)
         tool_item item;
         status = tool_item_make(&item, options, options->row, spec, options->sms[i]);
         if (status == TOOL_OK)
-            status =
-                options->outdir ? tool_write_item(options, &item, NULL) : write_output(options, &item, 1);
+            status = options->outdir ? tool_write_item(options, &item, NULL)
+                                     : write_output(options, &item, 1, NULL);
         free(item.text.ptx);
     }
     return status;
@@ -174,5 +179,12 @@ int tool_kernel(const tool_options *options)
         status = tool_make_directory(options->outdir);
     if (status != TOOL_OK)
         return status;
-    return form_of(options)->all_sms ? write_together(options, &spec) : write_each(options, &spec);
+    if (options->n_sizes)
+        return tool_write_sequence(options, &spec);
+    if (strcmp(options->name, options->row->name) != 0 && kernel_is_sequence(options->row, &spec))
+        return tool_usage_error(
+            "%s takes several kernels, which depend on its sizes; fix: give them, as in --size n=4096 "
+            "(the last kernel alone is --kernel %s)",
+            options->name, options->row->name);
+    return tool_form_of(options)->all_sms ? write_together(options, &spec) : write_each(options, &spec);
 }

@@ -9,6 +9,8 @@ static const char help[] =
     "\n"
     "usage: ptxgen --list [--emit json]\n"
     "       ptxgen --kernel NAME --sm SM [--set KEY=VALUE ...] [--emit FORM] [-o FILE | --outdir DIR]\n"
+    "       ptxgen --kernel NAME --size KEY=VALUE ... --sm SM [--set KEY=VALUE ...] [--emit FORM] [-o FILE | "
+    "--outdir DIR]\n"
     "       ptxgen --all --outdir DIR [--sm LIST] [--set KEY=VALUE ...] [--emit FORM]\n"
     "\n"
     "  --list             the kernels, their settings with values and defaults, the lowest SM of each\n"
@@ -18,6 +20,9 @@ static const char help[] =
     "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. the default of --all is "
     "75,80,86,89,90,100,120\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
+    "  --size KEY=VALUE   a size, as in --size m=64,rows=4096,columns=4096: the operation for these sizes, "
+    "as a sequence of\n"
+    "                     launches with its workspace; for operations that take several kernels\n"
     "  --emit FORM        ptx       the PTX text (this is the default)\n"
     "                     c         a .h and a .c file with the text embedded, and the numbers of its "
     "launch\n"
@@ -37,6 +42,7 @@ static const char help[] =
     "  ptxgen --kernel dequantize_int4 --sm sm_75 --set data=f16,group_size=64 -o dequantize.ptx\n"
     "  ptxgen --kernel scale_nf4 --sm 80,90,120 --set data=bf16 --emit c --outdir generated\n"
     "  ptxgen --kernel quantize_nf4 --sm 75,80,90,100 --emit launcher -o quantize_nf4\n"
+    "  ptxgen --kernel train.fake_quantize --size n=4096 --sm 80,90 --emit launcher -o fake_quantize\n"
     "  ptxgen --all --sm 90 --set data=f16 --outdir kernels\n"
     "\n"
     "exit code: 0 success; 1 failure; 2 wrong usage\n";
@@ -151,23 +157,34 @@ static int parse_sm(void *options, const char *value)
     return TOOL_OK;
 }
 
-static int parse_set(void *options, const char *value)
+static int parse_pairs(const char *option, const char *value, tool_setting *list, int *n)
 {
-    tool_options *o = options;
     char pair[140];
     while (tool_next_part(&value, pair, sizeof pair)) {
         char *equals = strchr(pair, '=');
         tool_setting setting;
         if (!equals || equals == pair)
-            return tool_usage_error("--set takes KEY=VALUE, not '%s'", pair);
-        if (o->n_settings == TOOL_SETTINGS_MAX)
-            return tool_usage_error("there are more than %d settings", TOOL_SETTINGS_MAX);
+            return tool_usage_error("%s takes KEY=VALUE, not '%s'", option, pair);
+        if (*n == TOOL_SETTINGS_MAX)
+            return tool_usage_error("there are more than %d values of %s", TOOL_SETTINGS_MAX, option);
         *equals = 0;
         snprintf(setting.key, sizeof setting.key, "%.63s", pair);
         snprintf(setting.value, sizeof setting.value, "%.63s", equals + 1);
-        o->settings[o->n_settings++] = setting;
+        list[(*n)++] = setting;
     }
     return TOOL_OK;
+}
+
+static int parse_set(void *options, const char *value)
+{
+    tool_options *o = options;
+    return parse_pairs("--set", value, o->settings, &o->n_settings);
+}
+
+static int parse_size(void *options, const char *value)
+{
+    tool_options *o = options;
+    return parse_pairs("--size", value, o->sizes, &o->n_sizes);
 }
 
 /* clang-format off */
@@ -178,7 +195,7 @@ static const tool_option table[] = {
     {"-o", true, parse_output, 0},       {"--output", true, parse_output, 0},
     {"--outdir", true, parse_outdir, 0}, {"--comments", false, NULL, offsetof(tool_options, comments)},
     {"--help", false, parse_help, 0},    {"-h", false, parse_help, 0},
-    {"--version", false, parse_version, 0},
+    {"--version", false, parse_version, 0}, {"--size", true, parse_size, 0},
 };
 /* clang-format on */
 
@@ -194,6 +211,8 @@ static int check(tool_options *o)
     bool writes = o->mode == MODE_KERNEL || o->mode == MODE_ALL;
     if (!writes && (o->n_sms || o->n_settings || o->outdir || o->comments))
         return tool_usage_error("--sm, --set, --outdir and --comments go with --kernel or --all");
+    if (o->mode != MODE_KERNEL && o->n_sizes)
+        return tool_usage_error("--size goes with --kernel");
     if (o->mode == MODE_ALL && o->form && o->form->all_sms)
         return tool_usage_error("--emit %s writes one kernel: it goes with --kernel", o->form->name);
     if (o->mode == MODE_ALL && (!o->outdir || o->output))
@@ -224,6 +243,12 @@ const char *tool_kernel_name(const void *list, int index)
 {
     (void)list;
     return index < kernel_row_count ? kernel_rows[index].name : NULL;
+}
+
+const char *tool_size_name(const void *list, int index)
+{
+    (void)list;
+    return kernel_size_name(index);
 }
 
 const char *tool_key_name(const void *list, int index)

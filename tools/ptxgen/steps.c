@@ -3,6 +3,7 @@
 #include "tools/ptxgen/tool.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/operations.h"
@@ -72,4 +73,115 @@ void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *sp
         step_object(out, &steps.at[i], sm);
     }
     tool_printf(out, "\n      ]\n    }");
+}
+
+/* ---- One operation by itself ---- */
+
+/* The operands that the caller binds. */
+static void operands(tool_text *out, const tool_sequence *q)
+{
+    kernel_operand all[QDNN_OPERAND_COUNT];
+    const char *separator = "";
+    kernel_operands_of(q->row, &q->spec, &q->problem, all);
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        if (!all[i].align)
+            continue;
+        tool_printf(
+            out, "%s\n    {\"name\": \"%s\", \"direction\": \"%s\", \"align\": %u, \"bytes\": %" PRIu64 "}",
+            separator, kernel_operand_name((qdnnOperand_t)i),
+            !all[i].writes ? "in"
+            : all[i].reads ? "inout"
+                           : "out",
+            all[i].align, all[i].bytes);
+        separator = ",";
+    }
+}
+
+void tool_sequence_json(tool_text *out, const tool_sequence *q, const tool_item *items)
+{
+    tool_printf(out, "{\n  \"operation\": \"%s\",\n  \"sm\": \"%s\",\n  \"settings\": {", q->operation,
+                items[0].sm->name);
+    tool_settings(out, q->row, &q->spec);
+    tool_printf(out, "},\n  \"operands\": [");
+    operands(out, q);
+    tool_printf(out, "\n  ],\n  \"workspace\": %" PRIu64 ",\n  \"steps\": [", q->steps.workspace);
+    for (int i = 0; i < q->steps.count; i++) {
+        tool_printf(out, "%s\n    ", i ? "," : "");
+        step_object(out, &q->steps.at[i], items[0].sm);
+    }
+    tool_printf(out, "\n  ],\n  \"kernels\": [");
+    for (int i = 0; i < q->steps.count; i++) {
+        tool_printf(out, "%s\n", i ? "," : "");
+        tool_manifest(out, &items[i], NULL, 0, 4);
+    }
+    tool_printf(out, "\n  ]\n}\n");
+}
+
+static int read_sizes(const tool_options *options, tool_sequence *q)
+{
+    char error[256];
+    q->problem = kernel_problem_default();
+    for (int i = 0; i < options->n_sizes; i++) {
+        const tool_setting *s = &options->sizes[i];
+        const char *near = tool_nearest(s->key, tool_size_name, NULL);
+        if (near && strcmp(near, s->key) != 0)
+            return tool_usage_error("unknown size '%s'; did you mean '%s'?", s->key, near);
+        if (!kernel_size_set(&q->problem, s->key, s->value, error, sizeof error))
+            return tool_usage_error("%s", error);
+    }
+    if (!kernel_spec_check(q->row, &q->spec, error, sizeof error) ||
+        !kernel_problem_complete(q->row, &q->spec, &q->problem, error, sizeof error))
+        return tool_usage_error("%s: %s", options->name, error);
+    kernel_steps_of(q->row, &q->spec, &q->problem, &q->steps);
+    return q->steps.count ? TOOL_OK
+                          : tool_usage_error("%s: there is nothing to do for these sizes", options->name);
+}
+
+/* One file: for all SMs, or as JSON for the only one. Other forms are one file per kernel. */
+static int write_items(const tool_options *options, tool_item *items, int n, const tool_sequence *q)
+{
+    const tool_form *form = tool_form_of(options);
+    int status = TOOL_OK;
+    if (form->all_sms)
+        return tool_write_items(options, items, options->n_sms, q);
+    if (strcmp(form->name, "json") == 0 && !options->outdir) {
+        tool_text out = {0};
+        tool_sequence_json(&out, q, items);
+        status = tool_write(options->output, &out);
+        tool_text_free(&out);
+        return status;
+    }
+    if (!options->outdir)
+        return tool_usage_error("%s makes several files: give --outdir DIR, or --emit launcher or json",
+                                options->name);
+    for (int i = 0; i < n && status == TOOL_OK; i++)
+        status = tool_write_item(options, &items[i], NULL);
+    return status;
+}
+
+int tool_write_sequence(const tool_options *options, const kernel_spec *spec)
+{
+    static tool_sequence q;
+    const kernel_alias *alias = kernel_find_alias(options->name);
+    q = (tool_sequence){
+        .row = options->row, .operation = alias ? alias->name : options->row->operation_name, .spec = *spec};
+    int status = read_sizes(options, &q), n = 0;
+    if (status != TOOL_OK)
+        return status;
+    const int total = q.steps.count * options->n_sms;
+    tool_item *items = calloc((size_t)total, sizeof *items);
+    if (!items)
+        return tool_fail("out of memory");
+    for (; n < total && status == TOOL_OK; n++) {
+        const kernel_step *step = &q.steps.at[n / options->n_sms];
+        status = tool_item_make(&items[n], options, step->row, &step->spec, options->sms[n % options->n_sms]);
+    }
+    if (status == TOOL_OK)
+        kernel_file_name(q.row, &q.spec, items[0].sm, items[0].stem, sizeof items[0].stem);
+    if (status == TOOL_OK)
+        status = write_items(options, items, n, &q);
+    for (int i = 0; i < n; i++)
+        free(items[i].text.ptx);
+    free(items);
+    return status;
 }

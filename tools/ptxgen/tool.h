@@ -29,6 +29,8 @@ typedef struct tool_options {
     int n_sms;
     tool_setting settings[TOOL_SETTINGS_MAX];
     int n_settings;
+    tool_setting sizes[TOOL_SETTINGS_MAX];
+    int n_sizes; /* not 0: a whole operation for these sizes, as a sequence of launches */
 } tool_options;
 
 /* Returns an exit code; errors are reported on stderr. */
@@ -38,6 +40,7 @@ int tool_print_help(void);
 /* Lists of names for tool_unknown; `list` is not used. */
 const char *tool_kernel_name(const void *list, int index);
 const char *tool_key_name(const void *list, int index);
+const char *tool_size_name(const void *list, int index);
 const char *tool_sm_name(const void *list, int index);
 
 /* ---- One kernel, and the forms it is written in ---- */
@@ -57,6 +60,15 @@ typedef struct tool_item {
 int tool_item_make(tool_item *item, const tool_options *options, const kernel_row *row,
                    const kernel_spec *spec, const ptx_sm *sm);
 
+/* An operation for one problem. */
+typedef struct tool_sequence {
+    const kernel_row *row;
+    const char *operation; /* its stable name */
+    kernel_spec spec;
+    kernel_problem problem;
+    kernel_steps steps;
+} tool_sequence;
+
 typedef struct tool_file {
     const char *suffix;
     tool_text text;
@@ -72,7 +84,7 @@ struct tool_form {
     bool all_sms; /* one pair of files contains all SMs: render_all instead of render */
     /* Fills files[i].text for each suffix. Returns an exit code. */
     int (*render)(const tool_item *item, tool_file *files);
-    int (*render_all)(const tool_item *items, int n, tool_file *files);
+    int (*render_all)(const tool_item *items, int n, const tool_sequence *sequence, tool_file *files);
 };
 const tool_form *tool_form_find(const char *name);
 const char *tool_form_name(const void *list, int index);
@@ -81,8 +93,9 @@ int tool_render_c(const tool_item *item, tool_file *files); /* embed.c */
 void tool_c_name(const char *stem, bool capitals, char *name, size_t size);
 void tool_c_literal(tool_text *out, const char *ptx); /* as string literals, one per line */
 extern const char tool_c_long_strings[];
-/* launcher.c: one kernel for several SMs, and functions that load and launch it. */
-int tool_render_launcher(const tool_item *items, int n, tool_file *files);
+/* launcher.c: one kernel for n SMs, and functions that load and launch it. Of a sequence, all kernels: those of the first
+ * step for each SM, then those of the second ... */
+int tool_render_launcher(const tool_item *items, int n, const tool_sequence *sequence, tool_file *files);
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 
@@ -109,10 +122,14 @@ void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spe
 
 /* ---- steps.c: operations of several kernels ---- */
 
-/* The size for which launches are shown. */
+/* The size for which a bundle shows launches. */
 kernel_problem tool_common_problem(const kernel_spec *spec);
 /* The operation as a JSON object: its sequence of launches for that problem. */
 void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
+/* The operation by itself: its operands, workspace and steps, and the manifests of its kernels. */
+void tool_sequence_json(tool_text *out, const tool_sequence *sequence, const tool_item *items);
+/* --size: writes an operation for the sizes of the options. */
+int tool_write_sequence(const tool_options *options, const kernel_spec *spec);
 
 /* ---- staging.c: a folder whose files appear together, or not at all ---- */
 
@@ -144,5 +161,9 @@ int tool_all(const tool_options *options);    /* all.c */
 /* Writes the item in the options' form to its outdir; files, if not null, receives what was written (the
  * caller frees it). */
 int tool_write_item(const tool_options *options, tool_item *item, tool_file *files);
+/* Writes items (of a sequence, if that is not null) in the options' form to -o or to outdir; their number is that of the
+ * SMs times that of the steps. */
+int tool_write_items(const tool_options *options, tool_item *items, int n, const tool_sequence *sequence);
+const tool_form *tool_form_of(const tool_options *options);
 
 #endif
