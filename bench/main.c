@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 typedef struct figure {
     char name[96], unit[32], note[256];
     double value;
@@ -141,6 +142,7 @@ static void run_parts(char **names, int count)
 
 int main(int argc, char **argv)
 {
+    DEFAULT_ENVIRONMENT();
     if (argc < 2) {
         fprintf(stderr, "usage: bench FILE.json [PART...]\n");
         return 2;

@@ -68,13 +68,13 @@ void hr_block_dequantize_all(const ref_quant_spec *spec, int64_t rows, int64_t c
 {
     const block_row *row = row_of(spec, rows, columns);
     for (int64_t i = 0; i < rows * columns; i++)
-        ref_scalar_store(spec->data, y, i, decode_element(row, blocks, i));
+        hr_scalar_store(spec->data, y, i, decode_element(row, blocks, i));
 }
 
 /* x as an encoder gets it: a NaN counts as 0, infinities as the largest finite numbers. */
 static float load_for_block(const ref_quant_spec *spec, const void *x, int64_t index)
 {
-    float value = saturated(ref_scalar_load(spec->data, x, index));
+    float value = saturated(hr_scalar_load(spec->data, x, index));
     return isnan(value) ? 0.0f : value;
 }
 
@@ -97,12 +97,12 @@ void hr_block_quantize_all(const ref_quant_spec *spec, int64_t rows, int64_t col
 
 float hr_block_f16(const uint8_t *at)
 {
-    return ref_f16_to_f32((uint16_t)(at[0] | at[1] << 8));
+    return hr_f16_to_f32((uint16_t)(at[0] | at[1] << 8));
 }
 
 void hr_block_put_f16(uint8_t *at, float value)
 {
-    uint16_t bits = ref_f32_to_f16(clamp(value, -65504.0f, 65504.0f));
+    uint16_t bits = hr_f32_to_f16(clamp(value, -65504.0f, 65504.0f));
     at[0] = (uint8_t)bits;
     at[1] = (uint8_t)(bits >> 8);
 }

@@ -104,5 +104,5 @@ float hr_q6_k_decode(const uint8_t *block, int i)
 /* Q8_K: f32 d, i8 qs[256], i16 bsums[16], which are not used here. */
 float hr_q8_k_decode(const uint8_t *block, int i)
 {
-    return ref_scalar_load(QDNN_DATA_F32, block, 0) * (float)(int8_t)block[4 + i];
+    return hr_scalar_load(QDNN_DATA_F32, block, 0) * (float)(int8_t)block[4 + i];
 }

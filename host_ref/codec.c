@@ -124,12 +124,12 @@ static ref_minifloat minifloat_of(const codec *c)
 
 static float float_decode(const codec *c, unsigned code)
 {
-    return ref_minifloat_to_f32(minifloat_of(c), code);
+    return hr_minifloat_to_f32(minifloat_of(c), code);
 }
 
 static unsigned float_encode(const codec *c, float v)
 {
-    return ref_f32_to_minifloat(minifloat_of(c), v);
+    return hr_f32_to_minifloat(minifloat_of(c), v);
 }
 
 /* Rows of integers have neither storage nor width; integer_codec fills in what depends on them. */

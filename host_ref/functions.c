@@ -90,7 +90,7 @@ static float expm1_near(float x)
     return fmaf(power, expm1_reduced(v.r), power - 1.0f);
 }
 
-float ref_exp(float x)
+float hr_exp(float x)
 {
     if (isnan(x))
         return number(REF_NAN_F32);
@@ -101,7 +101,7 @@ float ref_exp(float x)
 }
 
 /* (e^2a - 1) / (e^2a + 1), or a + a^3 P(a^2) where the former loses digits. */
-float ref_tanh(float x)
+float hr_tanh(float x)
 {
     static const uint32_t coefficients[] = {0xBD51D861, 0x3E086CBA, 0xBEAAAA83};
     if (isnan(x))
@@ -115,7 +115,7 @@ float ref_tanh(float x)
 
 /* erf(a) = 1 - e^y with y = ln(erfc(a)) = a (c0 + c1 a + ...). c0 is two floats because it dominates small
  * results. */
-float ref_erf(float x)
+float hr_erf(float x)
 {
     static const uint32_t coefficients[] = {0x371CB6FA, 0xB8F85BF4, 0x3A26A96E, 0xBADB3C97, 0x392E6D0C,
                                             0x3C9CDF9C, 0xBDD27CA5, 0xBF22F97F, 0x337BD649};
@@ -127,7 +127,7 @@ float ref_erf(float x)
 }
 
 /* 1 / (1 + e^-x), both scaled by 2^-64. The smaller of 1 and 2^n is added first. */
-float ref_sigmoid(float x)
+float hr_sigmoid(float x)
 {
     const float one = 0x1p-64f;
     if (isnan(x))
@@ -158,7 +158,7 @@ static float exp_two_floats(float x, float low)
     return exp_scaled(v);
 }
 
-float ref_silu(float x)
+float hr_silu(float x)
 {
     if (isnan(x))
         return number(REF_NAN_F32);
@@ -168,7 +168,7 @@ float ref_silu(float x)
 
 /* gelu's tanh form is x / (1 + e^-z) with z = 2 sqrt(2 / pi) (x + 0.044715 x^3) = x (k0 + k1 x^2). z is two
  * floats: an error in z is a relative error of the result, and z is as large as 106. */
-float ref_gelu_tanh(float x)
+float hr_gelu_tanh(float x)
 {
     const float k0 = number(0x3FCC4228), k0_low = number(0x344F50D9);
     const float k1 = number(0x3D922279), k1_low = number(0x3124D8B5);
@@ -184,7 +184,7 @@ float ref_gelu_tanh(float x)
 
 /* gelu's erf form is x Phi(x). The tail is a Phi(-a) = e^(-a^2 / 2) X / (1 + a N(a) + l X) with X = a / 2 +
  * a^2 / 2 D(a). For large a nearly all of the divisor is l X, so that an error in X cancels. */
-float ref_gelu_erf(float x)
+float hr_gelu_erf(float x)
 {
     static const uint32_t d[] = {0x3C268498, 0x3DC07804, 0x3ECEAA75, 0x3F6D0405};
     static const uint32_t n[] = {0x3C50273A, 0x3DF2E1DF, 0x3EF0D9DE};

@@ -1,6 +1,7 @@
 /* The host reference: each operation in plain C, correct to the bit. docs/numerics.md is its contract.
  *
- * Kernels are compared with it, so it is written to be read, not to be fast. An invalid spec is a bug in the
+ * Kernels are compared with it, so it is written to be read, not to be fast. Results do not depend on the
+ * caller's floating-point environment (rounding mode, flush-to-zero), which is the same after a call. An invalid spec is a bug in the
  * caller: it is reported on stderr and the program aborts. */
 #ifndef QDNN_HOST_REF_H
 #define QDNN_HOST_REF_H

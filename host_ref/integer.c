@@ -68,7 +68,7 @@ int32_t ref_int4_dot(int64_t k, const void *a, const void *b)
 
 /* ---- Results of sums ---- */
 
-float ref_integer_scaled(int32_t sum, float first, float second)
+float hr_integer_scaled(int32_t sum, float first, float second)
 {
     return hr_canonical(((float)sum * first) * second);
 }
@@ -88,7 +88,7 @@ static int64_t clamp_i64(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-int32_t ref_requantized(int32_t sum, float multiplier, const ref_requantize_spec *spec)
+int32_t hr_requantized(int32_t sum, float multiplier, const ref_requantize_spec *spec)
 {
     hr_require(spec->y == QDNN_DATA_I8 || spec->y == QDNN_DATA_U8, "y is of type 0x%02X; it must be i8 or u8",
                (unsigned)spec->y);
@@ -107,8 +107,8 @@ static int32_t with_bias(int32_t sum, const int32_t *bias, int64_t column)
     return bias ? wrapped((uint32_t)sum + (uint32_t)bias[column]) : sum;
 }
 
-void ref_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *spec, const void *x,
-                        const void *w, const int32_t *bias, void *y)
+void hr_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *spec, const void *x,
+                       const void *w, const int32_t *bias, void *y)
 {
     for (int64_t m = 0; m < s->m; m++)
         for (int64_t n = 0; n < s->n; n++) {
@@ -116,14 +116,14 @@ void ref_integer_matmul(const ref_integer_spec *s, const ref_requantize_spec *sp
             if (spec->y == QDNN_DATA_I32)
                 ((int32_t *)y)[m * s->n + n] = sum;
             else
-                ((uint8_t *)y)[m * s->n + n] = (uint8_t)ref_requantized(sum, multiplier_of(spec, n), spec);
+                ((uint8_t *)y)[m * s->n + n] = (uint8_t)hr_requantized(sum, multiplier_of(spec, n), spec);
         }
 }
 
 /* ---- Sums of groups ---- */
 
-float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_t type, const void *x,
-                   const void *w, const void *scale, int64_t m, int64_t n)
+float hr_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_t type, const void *x,
+                  const void *w, const void *scale, int64_t m, int64_t n)
 {
     hr_require(group_size >= 1, "group_size is %lld; it must be at least 1", (long long)group_size);
     const int64_t groups = ceil_div(s->k, group_size), in_strip = group_size < 512 ? 512 / group_size : 1;
@@ -132,7 +132,7 @@ float ref_w4a8_sum(const ref_integer_spec *s, int64_t group_size, qdnnScaleType_
         float part = 0;
         for (int64_t g = strip; g < groups && g < strip + in_strip; g++) {
             int64_t first = g * group_size, end = first + group_size < s->k ? first + group_size : s->k;
-            float of_group = ref_scalar_load(ref_scale_data_type(type), scale, n * groups + g);
+            float of_group = hr_scalar_load(ref_scale_data_type(type), scale, n * groups + g);
             part = fmaf((float)sum_of(s, x, w, m, n, first, end), of_group, part);
         }
         total = strip ? total + part : part;
@@ -146,14 +146,14 @@ static float scaled_sum(const ref_integer_spec *s, const ref_integer_scales *sca
                         const void *w, int64_t m, int64_t n)
 {
     if (scales->group_size)
-        return ref_w4a8_sum(s, scales->group_size, scales->type, x, w, scales->w, m, n) * scales->x[m];
+        return hr_w4a8_sum(s, scales->group_size, scales->type, x, w, scales->w, m, n) * scales->x[m];
     float of_w = ((const float *)scales->w)[n], of_x = scales->x[m];
-    return ref_integer_scaled(ref_integer_sum(s, x, w, m, n), scales->w_first ? of_w : of_x,
-                              scales->w_first ? of_x : of_w);
+    return hr_integer_scaled(ref_integer_sum(s, x, w, m, n), scales->w_first ? of_w : of_x,
+                             scales->w_first ? of_x : of_w);
 }
 
-void ref_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law,
-                         const void *x, const void *w, const ref_product_arrays *arrays)
+void hr_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law,
+                        const void *x, const void *w, const ref_product_arrays *arrays)
 {
     ref_product p = *law;
     p.outputs = p.y_stride = s->n;
@@ -172,7 +172,7 @@ static bool comes_before(float a, int64_t i, float b, int64_t j)
     return a == b ? i < j : a > b;
 }
 
-void ref_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index)
+void hr_top(int64_t count, const float *scores, int64_t top, float *best, int32_t *index)
 {
     hr_require(top >= 1 && top <= count, "top is %lld; it must be 1 to %lld", (long long)top,
                (long long)count);
@@ -225,8 +225,8 @@ static int32_t window_sum(const ref_conv_spec *s, const void *x, const void *w, 
     return wrapped(sum);
 }
 
-void ref_integer_conv2d(const ref_conv_spec *s, const ref_requantize_spec *spec, const void *x, const void *w,
-                        const int32_t *bias, void *y)
+void hr_integer_conv2d(const ref_conv_spec *s, const ref_requantize_spec *spec, const void *x, const void *w,
+                       const int32_t *bias, void *y)
 {
     const int64_t height =
         ref_conv_output(s->height, s->window[0], s->stride[0], s->padding[0], s->dilation[0]);
@@ -242,6 +242,6 @@ void ref_integer_conv2d(const ref_conv_spec *s, const ref_requantize_spec *spec,
                     if (spec->y == QDNN_DATA_I32)
                         ((int32_t *)y)[at] = sum;
                     else
-                        ((uint8_t *)y)[at] = (uint8_t)ref_requantized(sum, multiplier_of(spec, o), spec);
+                        ((uint8_t *)y)[at] = (uint8_t)hr_requantized(sum, multiplier_of(spec, o), spec);
                 }
 }

@@ -6,6 +6,14 @@
 #include "host_ref/arith.h"
 #include "host_ref/host_ref.h"
 
+/* ---- The public functions without a change of the floating-point environment: host_ref calls these ---- */
+
+#define F(type, name, params, args) type hr_##name params;
+#define V(name, params, args)       void hr_##name params;
+#include "host_ref/entries.def"
+#undef F
+#undef V
+
 /* ---- scalar.c ---- */
 
 float hr_canonical(float x); /* every NaN becomes REF_NAN_F32 */
@@ -118,7 +126,7 @@ float hr_absmax_of(group_range range);
 /* x / scale, by the spec's kind of division. */
 float hr_quotient(const tensor *t, float x, float scale);
 /* An element of what is no block. */
-float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
+float hr_decode_at(const tensor *t, const ref_arrays *in, int64_t row, int64_t column);
 
 /* ---- product.c ---- */
 

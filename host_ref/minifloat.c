@@ -30,7 +30,7 @@ static float magnitude_of(const minifloat *m, unsigned code)
     return ldexpf((float)(mantissa + (1 << m->mantissa_bits)), field - m->bias - m->mantissa_bits);
 }
 
-float ref_minifloat_to_f32(ref_minifloat type, unsigned code)
+float hr_minifloat_to_f32(ref_minifloat type, unsigned code)
 {
     const minifloat *m = &minifloats[type];
     unsigned magnitude = code & (sign_bit(m) - 1);
@@ -55,7 +55,7 @@ static unsigned round_magnitude(const minifloat *m, float magnitude)
     return ((unsigned)(exponent - lowest) << m->mantissa_bits) + (unsigned)units;
 }
 
-unsigned ref_f32_to_minifloat(ref_minifloat type, float x)
+unsigned hr_f32_to_minifloat(ref_minifloat type, float x)
 {
     const minifloat *m = &minifloats[type];
     if (isnan(x))
@@ -66,12 +66,12 @@ unsigned ref_f32_to_minifloat(ref_minifloat type, float x)
     return magnitude | (signbit(x) ? sign_bit(m) : 0);
 }
 
-float ref_minifloat_largest(ref_minifloat type)
+float hr_minifloat_largest(ref_minifloat type)
 {
     return magnitude_of(&minifloats[type], minifloats[type].largest);
 }
 
-float ref_e8m0_to_f32(uint8_t code)
+float hr_e8m0_to_f32(uint8_t code)
 {
     return code == 0xFF ? ref_f32_from_bits(REF_NAN_F32) : ldexpf(1.0f, code - 127);
 }

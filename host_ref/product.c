@@ -9,7 +9,7 @@
 
 enum { LANES = 32, CHUNK = 8 };
 
-float ref_exact_sum(const float *x, const float *w, int64_t n)
+float hr_exact_sum(const float *x, const float *w, int64_t n)
 {
     float lane[LANES] = {0};
     for (int64_t k = 0; k < n; k++) {
@@ -37,11 +37,11 @@ static float activate(qdnnActivation_t activation, float x)
     case QDNN_ACTIVATION_RELU:
         return relu(x);
     case QDNN_ACTIVATION_GELU_TANH:
-        return ref_gelu_tanh(x);
+        return hr_gelu_tanh(x);
     case QDNN_ACTIVATION_GELU_ERF:
-        return ref_gelu_erf(x);
+        return hr_gelu_erf(x);
     case QDNN_ACTIVATION_SILU:
-        return ref_silu(x);
+        return hr_silu(x);
     }
     hr_require(false, "activation %d is unknown", (int)activation);
     return 0;
@@ -60,7 +60,7 @@ static float affine(const ref_product *p, const ref_product_arrays *a, int64_t e
     if (a->addend)
         v = v + a->addend[m * p->outputs + output];
     if (a->bias)
-        v = v + ref_scalar_load(p->bias, a->bias, index);
+        v = v + hr_scalar_load(p->bias, a->bias, index);
     return v;
 }
 
@@ -72,10 +72,10 @@ void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_
     if (p->gated)
         v = v * affine(p, a, expert, m, columns + n, sums[1]);
     if (a->residual)
-        v = v + ref_scalar_load(p->y, a->residual, at);
+        v = v + hr_scalar_load(p->y, a->residual, at);
     if (a->row_weight)
         v = a->row_weight[m] * v;
-    ref_scalar_store(p->y, a->y, at, hr_canonical(v));
+    hr_scalar_store(p->y, a->y, at, hr_canonical(v));
 }
 
 /* ---- The product ---- */
@@ -88,8 +88,8 @@ static void decode_output(const ref_product *p, const ref_arrays *in, int64_t ou
     const tensor t = is_block ? (tensor){.rows = rows} : hr_tensor_of(&p->weights, rows, columns);
     for (int64_t k = 0; k < p->k; k++) {
         const int64_t row = p->k_rows ? k : output, column = p->k_rows ? output : k;
-        w[k] = is_block ? ref_decode(&p->weights, rows, columns, in, row, column)
-                        : hr_decode(&t, in, row, column);
+        w[k] = is_block ? hr_decode(&p->weights, rows, columns, in, row, column)
+                        : hr_decode_at(&t, in, row, column);
     }
 }
 
@@ -116,7 +116,7 @@ static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t 
 static void row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_t m)
 {
     for (int64_t n = 0; n < (p->gated ? p->outputs / 2 : p->outputs); n++)
-        ref_scalar_store(p->y, a->y, m * p->y_stride + n, ref_f32_from_bits(REF_NAN_F32));
+        hr_scalar_store(p->y, a->y, m * p->y_stride + n, ref_f32_from_bits(REF_NAN_F32));
 }
 
 typedef struct {
@@ -172,10 +172,10 @@ void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode)
 static float exact(const void *user, const float *x, const float *w, int64_t n)
 {
     (void)user;
-    return ref_exact_sum(x, w, n);
+    return hr_exact_sum(x, w, n);
 }
 
-void ref_product_exact(const ref_product *p, const ref_product_arrays *a)
+void hr_product_exact(const ref_product *p, const ref_product_arrays *a)
 {
     hr_product(p, a, (hr_mode){exact, NULL, NULL});
 }

@@ -25,7 +25,7 @@ static group_range *ranges_of(const tensor *t, const void *x, const ref_arrays *
         ranges[i] = (group_range){INFINITY, -INFINITY};
     for (int64_t row = 0; row < t->rows; row++)
         for (int64_t column = 0; column < t->columns; column++) {
-            float value = saturated(ref_scalar_load(t->spec.data, x, row * t->columns + column));
+            float value = saturated(hr_scalar_load(t->spec.data, x, row * t->columns + column));
             group_place place = hr_group_of(t, in, row, column);
             if (place.group != NO_GROUP)
                 range_add(&ranges[hr_group_number(t, place)], value);
@@ -63,8 +63,7 @@ static void make_zeros(const tensor *t, const group_range *ranges, const ref_arr
     }
 }
 
-void ref_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
-               const ref_arrays *out)
+void hr_scale(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x, const ref_arrays *out)
 {
     tensor t = hr_tensor_of(spec, rows, columns);
     if (t.plain || hr_group_total(&t) == 0)
@@ -130,11 +129,11 @@ static unsigned encode(const tensor *t, const ref_arrays *in, group_place place,
 static void quantize_plain(const tensor *t, const void *x, const ref_arrays *io)
 {
     for (int64_t i = 0; i < t->rows * t->columns; i++)
-        ref_scalar_store(t->spec.storage, io->codes, i, ref_scalar_load(t->spec.data, x, i));
+        hr_scalar_store(t->spec.storage, io->codes, i, hr_scalar_load(t->spec.data, x, i));
 }
 
-void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
-                  const ref_arrays *io)
+void hr_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *x,
+                 const ref_arrays *io)
 {
     if (spec->block != QDNN_BLOCK_NONE) {
         hr_block_quantize_all(spec, rows, columns, x, io->codes);
@@ -150,7 +149,7 @@ void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, con
     memset(io->codes, 0, (size_t)hr_code_bytes(&t));
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++) {
-            float value = saturated(ref_scalar_load(spec->data, x, row * columns + column));
+            float value = saturated(hr_scalar_load(spec->data, x, row * columns + column));
             unsigned code = encode(&t, io, hr_group_of(&t, io, row, column), value);
             hr_put_code(io->codes, hr_place_of_code(&t, row, column), t.codec.bits, code);
         }
@@ -158,10 +157,10 @@ void ref_quantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, con
 
 /* ---- Dequantize ---- */
 
-float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
+float hr_decode_at(const tensor *t, const ref_arrays *in, int64_t row, int64_t column)
 {
     if (t->plain)
-        return ref_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
+        return hr_scalar_load(t->spec.storage, in->codes, row * t->columns + column);
     group_place place = hr_group_of(t, in, row, column);
     unsigned code = hr_get_code(in->codes, hr_place_of_code(t, row, column), t->codec.bits);
     float number = t->codec.decode(&t->codec, code);
@@ -176,16 +175,16 @@ float hr_decode(const tensor *t, const ref_arrays *in, int64_t row, int64_t colu
     return hr_canonical(value);
 }
 
-float ref_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, int64_t row,
-                 int64_t column)
+float hr_decode(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, int64_t row,
+                int64_t column)
 {
     if (spec->block != QDNN_BLOCK_NONE)
         return hr_block_decode_one(spec, rows, columns, in->codes, row, column);
     tensor t = hr_tensor_of(spec, rows, columns);
-    return hr_decode(&t, in, row, column);
+    return hr_decode_at(&t, in, row, column);
 }
 
-void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
+void hr_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in, void *y)
 {
     if (spec->block != QDNN_BLOCK_NONE) {
         hr_block_dequantize_all(spec, rows, columns, in->codes, y);
@@ -194,18 +193,18 @@ void ref_dequantize(const ref_quant_spec *spec, int64_t rows, int64_t columns, c
     tensor t = hr_tensor_of(spec, rows, columns);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++)
-            ref_scalar_store(spec->data, y, row * columns + column, hr_decode(&t, in, row, column));
+            hr_scalar_store(spec->data, y, row * columns + column, hr_decode_at(&t, in, row, column));
 }
 
-void ref_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,
-                         const int32_t *index, int64_t count, void *y)
+void hr_dequantize_rows(const ref_quant_spec *spec, int64_t rows, int64_t columns, const ref_arrays *in,
+                        const int32_t *index, int64_t count, void *y)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t column = 0; column < columns; column++) {
             bool known = index[i] >= 0 && index[i] < rows;
-            float value = known ? ref_decode(spec, rows, columns, in, index[i], column)
-                                : ref_f32_from_bits(REF_NAN_F32);
-            ref_scalar_store(spec->data, y, i * columns + column, value);
+            float value =
+                known ? hr_decode(spec, rows, columns, in, index[i], column) : ref_f32_from_bits(REF_NAN_F32);
+            hr_scalar_store(spec->data, y, i * columns + column, value);
         }
 }
 

@@ -39,7 +39,7 @@ static uint32_t shift_right_to_even(uint32_t value, int shift)
     return quotient;
 }
 
-float ref_f16_to_f32(uint16_t bits)
+float hr_f16_to_f32(uint16_t bits)
 {
     uint32_t sign = (uint32_t)(bits >> 15) << 31;
     uint32_t exponent = bits >> 10 & 0x1F;
@@ -71,7 +71,7 @@ static uint32_t f16_magnitude(uint32_t magnitude)
     return shift_right_to_even(significand, 126 - (int)exponent);
 }
 
-uint16_t ref_f32_to_f16(float x)
+uint16_t hr_f32_to_f16(float x)
 {
     uint32_t bits = ref_f32_to_bits(x);
     uint32_t sign = bits >> 31 << 15;
@@ -80,12 +80,12 @@ uint16_t ref_f32_to_f16(float x)
     return (uint16_t)(sign | f16_magnitude(bits & 0x7FFFFFFF));
 }
 
-float ref_bf16_to_f32(uint16_t bits)
+float hr_bf16_to_f32(uint16_t bits)
 {
     return hr_canonical(ref_f32_from_bits((uint32_t)bits << 16));
 }
 
-uint16_t ref_f32_to_bf16(float x)
+uint16_t hr_f32_to_bf16(float x)
 {
     uint32_t bits = ref_f32_to_bits(x);
     uint32_t sign = bits >> 31 << 15;
@@ -126,12 +126,12 @@ static float load_f16(const void *at)
 {
     uint16_t bits;
     memcpy(&bits, at, sizeof bits);
-    return ref_f16_to_f32(bits);
+    return hr_f16_to_f32(bits);
 }
 
 static void store_f16(void *at, float x)
 {
-    uint16_t bits = ref_f32_to_f16(x);
+    uint16_t bits = hr_f32_to_f16(x);
     memcpy(at, &bits, sizeof bits);
 }
 
@@ -139,12 +139,12 @@ static float load_bf16(const void *at)
 {
     uint16_t bits;
     memcpy(&bits, at, sizeof bits);
-    return ref_bf16_to_f32(bits);
+    return hr_bf16_to_f32(bits);
 }
 
 static void store_bf16(void *at, float x)
 {
-    uint16_t bits = ref_f32_to_bf16(x);
+    uint16_t bits = hr_f32_to_bf16(x);
     memcpy(at, &bits, sizeof bits);
 }
 
@@ -227,24 +227,24 @@ size_t ref_scalar_size(qdnnDataType_t type)
     return find_scalar_type(type)->size;
 }
 
-float ref_scalar_load(qdnnDataType_t type, const void *array, int64_t index)
+float hr_scalar_load(qdnnDataType_t type, const void *array, int64_t index)
 {
     const scalar_type *t = find_scalar_type(type);
     return t->load((const char *)array + (size_t)index * t->size);
 }
 
-void ref_scalar_store(qdnnDataType_t type, void *array, int64_t index, float value)
+void hr_scalar_store(qdnnDataType_t type, void *array, int64_t index, float value)
 {
     const scalar_type *t = find_scalar_type(type);
     t->store((char *)array + (size_t)index * t->size, value);
 }
 
-float ref_scalar_smallest(qdnnDataType_t type)
+float hr_scalar_smallest(qdnnDataType_t type)
 {
     return find_scalar_type(type)->smallest;
 }
 
-float ref_scalar_largest(qdnnDataType_t type)
+float hr_scalar_largest(qdnnDataType_t type)
 {
     return find_scalar_type(type)->largest;
 }

@@ -8,17 +8,17 @@
 
 static float load_e4m3(const void *scale, int64_t slot)
 {
-    return ref_minifloat_to_f32(REF_E4M3, ((const uint8_t *)scale)[slot]);
+    return hr_minifloat_to_f32(REF_E4M3, ((const uint8_t *)scale)[slot]);
 }
 
 static void store_e4m3(void *scale, int64_t slot, float value)
 {
-    ((uint8_t *)scale)[slot] = (uint8_t)ref_f32_to_minifloat(REF_E4M3, value);
+    ((uint8_t *)scale)[slot] = (uint8_t)hr_f32_to_minifloat(REF_E4M3, value);
 }
 
 static float load_e8m0(const void *scale, int64_t slot)
 {
-    return ref_e8m0_to_f32(((const uint8_t *)scale)[slot]);
+    return hr_e8m0_to_f32(((const uint8_t *)scale)[slot]);
 }
 
 /* The value must be a power of two from 2^-127 up: scale_from produces no others. */
@@ -29,32 +29,32 @@ static void store_e8m0(void *scale, int64_t slot, float value)
 
 static float load_f32(const void *scale, int64_t slot)
 {
-    return ref_scalar_load(QDNN_DATA_F32, scale, slot);
+    return hr_scalar_load(QDNN_DATA_F32, scale, slot);
 }
 
 static void store_f32(void *scale, int64_t slot, float value)
 {
-    ref_scalar_store(QDNN_DATA_F32, scale, slot, value);
+    hr_scalar_store(QDNN_DATA_F32, scale, slot, value);
 }
 
 static float load_f16(const void *scale, int64_t slot)
 {
-    return ref_scalar_load(QDNN_DATA_F16, scale, slot);
+    return hr_scalar_load(QDNN_DATA_F16, scale, slot);
 }
 
 static void store_f16(void *scale, int64_t slot, float value)
 {
-    ref_scalar_store(QDNN_DATA_F16, scale, slot, value);
+    hr_scalar_store(QDNN_DATA_F16, scale, slot, value);
 }
 
 static float load_bf16(const void *scale, int64_t slot)
 {
-    return ref_scalar_load(QDNN_DATA_BF16, scale, slot);
+    return hr_scalar_load(QDNN_DATA_BF16, scale, slot);
 }
 
 static void store_bf16(void *scale, int64_t slot, float value)
 {
-    ref_scalar_store(QDNN_DATA_BF16, scale, slot, value);
+    hr_scalar_store(QDNN_DATA_BF16, scale, slot, value);
 }
 
 /* A scale that we compute is clamped to [least, largest]. */
@@ -196,7 +196,7 @@ float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place)
     if (t->spec.zero_packed)
         stored = t->codec.decode(&t->codec, hr_get_code(in->zero, place_of_zero(t, place), t->codec.bits));
     else
-        stored = ref_scalar_load(t->spec.zero, in->zero, hr_group_number(t, place));
+        stored = hr_scalar_load(t->spec.zero, in->zero, hr_group_number(t, place));
     if (!t->spec.zero_minus_one)
         return stored;
     return t->spec.zero_wraps && stored == t->codec.high ? 0.0f : stored + 1.0f;
@@ -205,9 +205,9 @@ float hr_load_zero(const tensor *t, const ref_arrays *in, group_place place)
 /* Overflow of an f16 or bf16 gives its largest finite number. Adding 0 turns -0 into +0. */
 static void store_float_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
 {
-    float largest = ref_scalar_largest(t->spec.zero);
-    ref_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place),
-                     clamp(zero + 0.0f, -largest, largest));
+    float largest = hr_scalar_largest(t->spec.zero);
+    hr_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place),
+                    clamp(zero + 0.0f, -largest, largest));
 }
 
 void hr_store_zero(const tensor *t, const ref_arrays *out, group_place place, float zero)
@@ -221,5 +221,5 @@ void hr_store_zero(const tensor *t, const ref_arrays *out, group_place place, fl
     if (t->spec.zero_packed)
         hr_put_code(out->zero, place_of_zero(t, place), t->codec.bits, t->codec.encode(&t->codec, zero));
     else
-        ref_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place), zero);
+        hr_scalar_store(t->spec.zero, out->zero, hr_group_number(t, place), zero);
 }

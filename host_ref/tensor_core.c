@@ -203,9 +203,9 @@ static float operation(const core_row *row, const term *terms, int count)
 float hr_input_load(qdnnDataType_t type, const void *array, int64_t index)
 {
     if (!is_bytes(type))
-        return ref_scalar_load(type, array, index);
-    return ref_minifloat_to_f32(type == QDNN_DATA_F8E4M3 ? REF_E4M3 : REF_E5M2,
-                                ((const uint8_t *)array)[index]);
+        return hr_scalar_load(type, array, index);
+    return hr_minifloat_to_f32(type == QDNN_DATA_F8E4M3 ? REF_E4M3 : REF_E5M2,
+                               ((const uint8_t *)array)[index]);
 }
 
 static int least_exponent(qdnnDataType_t type)
@@ -283,8 +283,8 @@ int ref_tensor_depth(ref_tensor_family family, qdnnDataType_t type)
     return require_row(family, type, type)->depth;
 }
 
-float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
-                     const void *b, int64_t k, float c)
+float hr_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                    const void *b, int64_t k, float c)
 {
     const core_row *row = require_row(family, a_type, b_type);
     float x[TERMS_MAX], w[TERMS_MAX];
@@ -303,8 +303,8 @@ static float *new_numbers(int64_t n)
     return numbers;
 }
 
-float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
-                     const void *b, int64_t k)
+float hr_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
+                    const void *b, int64_t k)
 {
     const core_row *row = require_row(family, a_type, b_type);
     float *x = new_numbers(k), *w = new_numbers(k);
@@ -331,8 +331,8 @@ static void round_weights(const void *user, float *w, int64_t n)
     const tensor_mode *mode = user;
     for (int64_t k = 0; k < n && !is_bytes(mode->w); k++) {
         uint16_t half = 0;
-        ref_scalar_store(mode->w, &half, 0, w[k]);
-        w[k] = ref_scalar_load(mode->w, &half, 0);
+        hr_scalar_store(mode->w, &half, 0, w[k]);
+        w[k] = hr_scalar_load(mode->w, &half, 0);
     }
 }
 
@@ -347,19 +347,19 @@ static void product_of_mode(const ref_product *p, const ref_product_arrays *a, c
     hr_product(p, a, (hr_mode){tensor_sum, round_weights, mode});
 }
 
-void ref_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
+void hr_product_tensor(const ref_product *p, const ref_product_arrays *a, ref_tensor_family family)
 {
-    hr_require(!is_bytes(p->x), "with x in FP8, SMs of a family differ: ref_product_tensor_on takes the SM");
+    hr_require(!is_bytes(p->x), "with x in FP8, SMs of a family differ: hr_product_tensor_on takes the SM");
     const tensor_mode mode = {require_row(family, p->x, p->x), p->x, p->x};
     product_of_mode(p, a, &mode);
 }
 
-void ref_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm)
+void hr_product_tensor_on(const ref_product *p, const ref_product_arrays *a, int sm)
 {
     const ref_tensor_family family = ref_tensor_family_of(sm);
     const qdnnDataType_t w = p->weights.storage;
     if (!is_bytes(p->x)) {
-        ref_product_tensor(p, a, family);
+        hr_product_tensor(p, a, family);
         return;
     }
     hr_require(is_bytes(w) && p->weights.no_scale, "x in FP8 takes weights in FP8 without scales");

@@ -98,7 +98,7 @@ static void quantize_all(const ref_train_spec *spec, int64_t n, const float *x, 
         y[i] = hr_canonical(fake_quantized(spec, x[i], scales[group_of(spec, i)]));
 }
 
-void ref_fake_quantize(const ref_train_spec *spec, int64_t n, const float *x, float *state, float *y)
+void hr_fake_quantize(const ref_train_spec *spec, int64_t n, const float *x, float *state, float *y)
 {
     if (spec->mode == QDNN_SCALE_MODE_EMA) {
         float *current = batch_scales(spec, n, x);
@@ -110,7 +110,7 @@ void ref_fake_quantize(const ref_train_spec *spec, int64_t n, const float *x, fl
     free(scales);
 }
 
-void ref_lsq(const ref_train_spec *spec, int64_t n, const float *x, const float *scale, float *y)
+void hr_lsq(const ref_train_spec *spec, int64_t n, const float *x, const float *scale, float *y)
 {
     float *scales = bounded_scales(spec, n, scale);
     quantize_all(spec, n, x, scales, y);
@@ -121,7 +121,7 @@ void ref_lsq(const ref_train_spec *spec, int64_t n, const float *x, const float 
 
 static float gradient(const ref_train_spec *spec, float x, float s, float dy)
 {
-    float qmax = qmax_of(spec), z = saturated(x) / s, t = ref_tanh(z);
+    float qmax = qmax_of(spec), z = saturated(x) / s, t = hr_tanh(z);
     if (isnan(z) || isnan(dy))
         return NAN;
     switch (spec->backward) {
@@ -137,8 +137,8 @@ static float gradient(const ref_train_spec *spec, float x, float s, float dy)
     }
 }
 
-void ref_fake_quantize_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *state,
-                                const float *dy, float *dx)
+void hr_fake_quantize_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *state,
+                               const float *dy, float *dx)
 {
     bool identity = spec->backward == QDNN_BACKWARD_IDENTITY;
     float *scales = identity ? NULL : scales_of(spec, n, x, state);
@@ -151,17 +151,17 @@ void ref_fake_quantize_backward(const ref_train_spec *spec, int64_t n, const flo
 
 enum { SEGMENT = 4096 };
 
-float ref_long_sum(const float *a, const float *b, int64_t n)
+float hr_long_sum(const float *a, const float *b, int64_t n)
 {
     if (n <= SEGMENT)
-        return ref_exact_sum(a, b, n);
+        return hr_exact_sum(a, b, n);
     int64_t count = ceil_div(n, SEGMENT);
     float *sums = new_array(count);
     for (int64_t i = 0; i < count; i++) {
         int64_t first = i * SEGMENT, left = n - first;
-        sums[i] = ref_exact_sum(a + first, b ? b + first : NULL, left < SEGMENT ? left : SEGMENT);
+        sums[i] = hr_exact_sum(a + first, b ? b + first : NULL, left < SEGMENT ? left : SEGMENT);
     }
-    float sum = ref_long_sum(sums, NULL, count);
+    float sum = hr_long_sum(sums, NULL, count);
     free(sums);
     return sum;
 }
@@ -200,11 +200,11 @@ static float scale_gradient(const ref_train_spec *spec, int64_t n, int64_t group
             slopes[count] = slope(spec, saturated(x[i]) / s);
             dys[count++] = dy[i];
         }
-    return hr_canonical(ref_long_sum(slopes, dys, count) * factor_of(spec, count));
+    return hr_canonical(hr_long_sum(slopes, dys, count) * factor_of(spec, count));
 }
 
-void ref_lsq_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *scale,
-                      const float *dy, float *dx, float *dscale)
+void hr_lsq_backward(const ref_train_spec *spec, int64_t n, const float *x, const float *scale,
+                     const float *dy, float *dx, float *dscale)
 {
     float *scales = bounded_scales(spec, n, scale), *slopes = new_array(n), *dys = new_array(n);
     for (int64_t i = 0; i < n; i++)

@@ -7,6 +7,7 @@
 
 #include <qdnn/log.h>
 
+#include "base/environment.h"
 #include "driver/base/log_values.h"
 
 /* Bit 1 << severity: messages of that severity are wanted. Bit 0: the environment has not been read yet. */
@@ -24,10 +25,11 @@ static inline bool log_on(qdnnSeverity_t severity)
 /* Logs one line, with the name of the public function that the thread is in. */
 void log_write(qdnnSeverity_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A public function begins with CALL_BEGIN(): from then on errors and messages carry its name. The call
- * itself is logged as information. */
+/* A public function begins with CALL_BEGIN(): from then on errors and messages carry its name, and it computes
+ * in the default floating-point environment. The call itself is logged as information. */
 extern _Thread_local const char *log_call;
 #define CALL_BEGIN()                                                                                         \
+    DEFAULT_ENVIRONMENT();                                                                                   \
     do {                                                                                                     \
         log_call = __func__;                                                                                 \
         if (log_on(QDNN_SEVERITY_INFO))                                                                      \
@@ -36,6 +38,7 @@ extern _Thread_local const char *log_call;
 
 /* The same with the call's arguments: "called with handle 0x5581..., rank 2". */
 #define CALL_BEGIN_WITH(...)                                                                                 \
+    DEFAULT_ENVIRONMENT();                                                                                   \
     do {                                                                                                     \
         log_call = __func__;                                                                                 \
         if (log_on(QDNN_SEVERITY_INFO)) {                                                                    \

@@ -6,6 +6,7 @@
 
 #include "counters.h"
 #include "ptxvm/exec/vm.h"
+#include "ptxvm/environment.h"
 
 /* ---- JSON ---- */
 
@@ -73,6 +74,7 @@ static void write_sources(FILE *file, const ptxvm_counters *c)
 
 bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     const ptxvm_counters *c = ptxvm_last_counters(vm);
     if (!c || !file)
         return false;
@@ -170,6 +172,7 @@ static void write_source_totals(FILE *file, const ptxvm_counters *c)
 
 bool ptxvm_counters_listing(const ptxvm *vm, FILE *file)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     const ptxvm_counters *c = ptxvm_last_counters(vm);
     if (!c || !c->lines || !file)
         return false;

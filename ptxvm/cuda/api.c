@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "trace.h"
+#include "ptxvm/environment.h"
 
 cuda_driver cuda;
 
@@ -91,6 +92,7 @@ static CUresult not_supported(int function)
 
 #define BODY(name, number, needs, per_thread, call, args)                                                    \
     {                                                                                                        \
+        PTXVM_DEFAULT_ENVIRONMENT();                                                                         \
         CUresult result = cuda_enter(number, needs, per_thread);                                             \
         result = result ? result : call;                                                                     \
         TRACE_CALL(name, result, args);                                                                      \

@@ -5,6 +5,7 @@
  * op of the blocking streams of its context, and an op of a blocking stream for every older op of the legacy
  * stream. */
 #include "internal.h"
+#include "ptxvm/environment.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -103,6 +104,7 @@ static void *host_thread(void *argument)
 {
     host_call *call = argument;
     call_host(call);
+    PTXVM_DEFAULT_ENVIRONMENT(); /* the user's function may have changed it, and the work below computes */
     cuda_lock();
     call->stream->busy = false;
     finish_first(call->stream);

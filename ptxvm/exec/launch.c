@@ -15,6 +15,7 @@
 
 #include "decode.h"
 #include "ptxvm/check/check.h"
+#include "ptxvm/environment.h"
 
 /* ---- Faults ---- */
 
@@ -315,6 +316,7 @@ static bool run_blocks(vm_worker *worker, uint64_t steps)
 
 static void *run_parallel(void *worker)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     run_blocks(worker, UINT64_MAX);
     return NULL;
 }

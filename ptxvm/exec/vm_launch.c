@@ -4,6 +4,7 @@
 
 #include "decode.h"
 #include "ptxvm/check/check.h"
+#include "ptxvm/environment.h"
 
 #define MAX_THREADS 1024
 
@@ -186,6 +187,7 @@ static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_
 ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config,
                           const void *params, uint64_t param_bytes)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     if (!vm || !kernel || !config || kernel->module->vm != vm)
         return PTXVM_ERROR_ARGUMENT;
     vm_report_clear(vm);

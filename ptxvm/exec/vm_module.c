@@ -8,6 +8,7 @@
 #include "ops.h"
 #include "ptxvm/check/check.h"
 #include "ptxvm/front/front.h"
+#include "ptxvm/environment.h"
 
 /* ---- Variables ---- */
 
@@ -146,6 +147,7 @@ static ptxvm_status check_builtins(const ptxvm_module *module)
 
 ptxvm_status ptxvm_module_load(ptxvm *vm, const char *text, size_t length, ptxvm_module **module)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     if (!vm || !text || !module)
         return PTXVM_ERROR_ARGUMENT;
     *module = NULL;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptxvm/environment.h"
 #include "ptxvm/module.h"
 #include "ptxvm/ptxvm.h"
 #include "tools/tool.h"
@@ -156,5 +157,6 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     return tool_finish(run(argc, argv));
 }

@@ -1,6 +1,7 @@
 /* ptxvm: checks PTX files, lists their kernels, and runs one with arguments from the command line. */
 #include "ptxvm/tool/tool.h"
 
+#include "ptxvm/environment.h"
 const char tool_program[] = "ptxvm";
 
 static int print_version(void)
@@ -12,6 +13,7 @@ static int print_version(void)
 
 int main(int argc, char **argv)
 {
+    PTXVM_DEFAULT_ENVIRONMENT();
     vm_options options;
     int status = tool_parse(&options, argc, argv);
     if (status == TOOL_OK)

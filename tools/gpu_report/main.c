@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "tools/gpu_report/report.h"
 #include "tools/tool.h"
 
@@ -43,6 +44,7 @@ static int fail(void)
 
 int main(int argc, char **argv)
 {
+    DEFAULT_ENVIRONMENT();
     report *r = &the_report;
     bool facts = argc == 2 && !strcmp(argv[1], "--facts");
     if (!facts && !parse(argc, argv, r))

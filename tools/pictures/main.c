@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "kernels/kernels.h"
 
 /* A whole block; for dense codes, about as many elements as fill a row of bytes. */
@@ -74,6 +75,7 @@ static bool draw(const char *folder, const picture *p)
 
 int main(int argc, char **argv)
 {
+    DEFAULT_ENVIRONMENT();
     bool ok = argc == 2;
     if (!ok)
         fprintf(stderr, "usage: format_pictures FOLDER\n");

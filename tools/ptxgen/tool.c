@@ -3,6 +3,7 @@
 
 #include <qdnn/qdnn.h>
 
+#include "base/environment.h"
 const char tool_program[] = "ptxgen";
 
 static int print_version(void)
@@ -33,6 +34,7 @@ static int run(const tool_options *options)
 
 int main(int argc, char **argv)
 {
+    DEFAULT_ENVIRONMENT();
     tool_options options;
     int status = tool_parse(&options, argc, argv);
     if (status == TOOL_OK)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/environment.h"
 const char tool_program[] = "qdnn";
 
 static const struct {
@@ -16,6 +17,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    DEFAULT_ENVIRONMENT();
     options o = {0};
     int status = options_read(argc, argv, &o);
     for (size_t i = 0; status == TOOL_OK && o.command && i < sizeof commands / sizeof commands[0]; i++)
