@@ -3,7 +3,7 @@
 #   cmake -DPROGRAM=path -DOUTPUT=file.cmake -DDIRECTORY=path -P TestGroups.cmake
 set(CASES_PER_SHARD 60)
 # Those that take longest: CTest starts them first, so that none of them is left to run alone at the end.
-set(LONG ParityKernels.EveryFormat|ParityMatmul.OnPtxvm|ParityLora.OnPtxvm|ParityStacks|TensorLaws.RowsDoNotDependOnTheBatch|Nvrtc.SameAsHost|ApiFaults.EveryFunctionFails|Kernels.Assembles|KernelLanewise.Assembles|KernelPairs.AreWhatDequantizeWrites|KernelTrials.HostRef|Twins.GiveTheBitsOfHostRef|ToolManifest.NamesEveryFileOfABundle|ToolManifest.BundleOfRealCubins|Guide.PrintsWhatThePageSays)
+set(LONG ParityKernels.EveryFormat|ParityMatmul.HostRef|ParityLora.HostRef|ParityStacks|TensorLaws.RowsDoNotDependOnTheBatch|Nvrtc.SameAsHost|ApiFaults.EveryFunctionFails|Kernels.Assembles|KernelLanewise.Assembles|KernelPairs.AreWhatDequantizeWrites|KernelTrials.HostRef|Twins.GiveTheBitsOfHostRef|ToolManifest.NamesEveryFileOfABundle|ToolManifest.BundleOfRealCubins|Guide.PrintsWhatThePageSays)
 # Of the full tests, one that runs ptxas thousands of times.
 set(VERY_LONG ToolManifest.BundleOfRealCubins)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE list RESULT_VARIABLE failed TIMEOUT 120)

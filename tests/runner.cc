@@ -160,6 +160,11 @@ void test_skip(const char *text, ...)
     GTEST_SKIP() << message;
 }
 
+bool test_is_over(void)
+{
+    return testing::Test::HasFailure() || testing::Test::IsSkipped();
+}
+
 void test_push_note(const char *text, ...)
 {
     va_list args;

@@ -44,7 +44,7 @@ void test_register(test_case *test);
 
 /* TEST_ROWS(Json, Mistakes, mistakes) { ... mistakes[index] ... } runs once for each row of a table whose rows have
  * a `name`. */
-#define TEST_ROWS(suite_, name_, table_)                                                                     \
+#define TEST_NAMES_(suite_, name_, table_)                                                                   \
     static int suite_##_##name_##_count(void)                                                                \
     {                                                                                                        \
         return (int)(sizeof(table_) / sizeof(table_)[0]);                                                    \
@@ -52,7 +52,9 @@ void test_register(test_case *test);
     static void suite_##_##name_##_row(int index, char *text, size_t size)                                   \
     {                                                                                                        \
         snprintf(text, size, "%s", (table_)[index].name);                                                    \
-    }                                                                                                        \
+    }
+#define TEST_ROWS(suite_, name_, table_)                                                                     \
+    TEST_NAMES_(suite_, name_, table_)                                                                       \
     TEST_REGISTER_(suite_, name_, suite_##_##name_##_count, suite_##_##name_##_row)
 
 /* CHECK* reports and goes on; REQUIRE* reports and leaves the function; SKIP leaves it as skipped. */
@@ -98,6 +100,8 @@ bool test_eq_mem(const void *actual, const void *expected, size_t bytes, const c
 bool test_has(const char *text, const char *part, const char *file, int line, const char *expression);
 void test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Whether the running test has failed or was skipped. */
+bool test_is_over(void);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 
 #include "bench/functions/function_rows.h"
 #include "host_ref/host_ref.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 
 /* ---- Inputs ---- */
 
@@ -220,7 +220,7 @@ TEST_ROWS(HostRefFunctions, KnownAnswers, function_rows)
 /* ---- The instructions ---- */
 
 /* y[i] = f(x[i]) by the kernel on a device of its own. */
-static bool run_kernel(ptxvm *vm, const char *text, const inputs *in, float *y)
+static bool run_kernel(machine *vm, const char *text, const inputs *in, float *y)
 {
     struct {
         ptxvm_address x, y;
@@ -228,14 +228,15 @@ static bool run_kernel(ptxvm *vm, const char *text, const inputs *in, float *y)
     } params = {.n = in->n};
     const ptxvm_launch_config config = {.grid = {(in->n + 255) / 256, 1, 1}, .block = {256, 1, 1}};
     const uint64_t bytes = in->n * sizeof(float);
-    ptxvm_module *module;
-    ptxvm_kernel *kernel;
-    return ptxvm_module_load(vm, text, strlen(text), &module) == PTXVM_OK &&
-           ptxvm_module_kernel(module, "apply", &kernel) == PTXVM_OK &&
-           ptxvm_alloc(vm, bytes, &params.x) == PTXVM_OK && ptxvm_alloc(vm, bytes, &params.y) == PTXVM_OK &&
-           ptxvm_write(vm, params.x, in->x, bytes) == PTXVM_OK &&
-           ptxvm_launch(vm, kernel, &config, &params, 20) == PTXVM_OK &&
-           ptxvm_read(vm, y, params.y, bytes) == PTXVM_OK;
+    machine_module *module;
+    machine_kernel *kernel;
+    return machine_module_load(vm, text, strlen(text), &module) == PTXVM_OK &&
+           machine_module_kernel(module, "apply", &kernel) == PTXVM_OK &&
+           machine_alloc(vm, bytes, &params.x) == PTXVM_OK &&
+           machine_alloc(vm, bytes, &params.y) == PTXVM_OK &&
+           machine_write(vm, params.x, in->x, bytes) == PTXVM_OK &&
+           machine_launch(vm, kernel, &config, &params, 20) == PTXVM_OK &&
+           machine_read(vm, y, params.y, bytes) == PTXVM_OK;
 }
 
 static void compare_outputs(const function_row *row, const inputs *in, const float *y)
@@ -253,21 +254,21 @@ static void compare_outputs(const function_row *row, const inputs *in, const flo
 static void match_reference(const function_row *row, const char *sm, const inputs *in, float *y)
 {
     const ptxvm_config config = {.sm = sm, .checks = PTXVM_CHECK_INIT};
-    char *text = function_kernel(row, ptx_sm_find(sm));
-    ptxvm *vm = NULL;
+    char *text = function_kernel(row, ptx_sm_find(device_sm(sm)));
+    machine *vm = NULL;
     memset(y, 0xA5, in->n * sizeof(float));
-    if (!CHECK(text && ptxvm_create(&config, &vm) == PTXVM_OK) || !CHECK(run_kernel(vm, text, in, y))) {
-        FAIL("%s on %s: %s", row->name, sm, vm ? ptxvm_last_error(vm) : "");
+    if (!CHECK(text && machine_create(&config, &vm) == PTXVM_OK) || !CHECK(run_kernel(vm, text, in, y))) {
+        FAIL("%s on %s: %s", row->name, device_sm(sm), vm ? machine_last_error(vm) : "");
     } else {
-        CHECK(!ptxvm_last_report(vm)->inexact);
-        CHECK_EQ_I64(ptxvm_last_report(vm)->n_contractable, 0);
+        const ptxvm_report *report = machine_ptxvm(vm) ? ptxvm_last_report(machine_ptxvm(vm)) : NULL;
+        CHECK(!report || (!report->inexact && report->n_contractable == 0));
         compare_outputs(row, in, y);
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
     free(text);
 }
 
-TEST_ROWS(KernelFunctions, MatchTheReference, function_rows)
+DEVICE_ROWS(KernelFunctions, MatchTheReference, function_rows)
 {
     inputs in = make_inputs();
     float *y = malloc((in.n + 1) * sizeof(float));

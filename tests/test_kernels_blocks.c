@@ -1,5 +1,5 @@
 /* The kernels of blocks where they are easily wrong, and what they ask of memory: no elements, every alignment, blocks
- * beyond element 2^33, sectors and bytes of aligned tensors. On ptxvm, against host_ref. */
+ * beyond element 2^33, sectors and bytes of aligned tensors. Against host_ref. */
 #include "test_kernels_parity.h"
 
 #include "formats/ref_spec.h"
@@ -59,19 +59,19 @@ static const char *sm_of(int index)
     return index % 3 ? "sm_75" : "sm_100";
 }
 
-static ptxvm *open_vm(int index)
+static machine *open_vm(int index)
 {
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     ptxvm_config config = {
         .sm = sm_of(index), .threads = 1, .checks = EVERY_CHECK, .counters = PTXVM_COUNTERS_KERNEL};
-    CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    CHECK(machine_create(&config, &vm) == PTXVM_OK);
     return vm;
 }
 
-static void run(int index, ptxvm *vm, const parity_trial *trials, int count)
+static void run(int index, machine *vm, const parity_trial *trials, int count)
 {
     kernel_spec spec = spec_of(index);
-    parity_emit_and_run(vm, sm_of(index), block_row(index / TYPES), &spec, trials, count);
+    parity_emit_and_run(vm, block_row(index / TYPES), &spec, trials, count);
 }
 
 static int64_t block_elements(int index)
@@ -96,7 +96,7 @@ TEST_CASE(KernelBlocks, EveryBlockFormatIsRead)
 }
 
 /* None (though a thread block is launched), and few. */
-TEST_EACH(KernelBlocks, FewElements, case_count, case_name)
+DEVICE_EACH(KernelBlocks, FewElements, case_count, case_name)
 {
     parity_trial trials[6];
     for (int i = 0; i < LENGTH(trials); i++)
@@ -104,14 +104,14 @@ TEST_EACH(KernelBlocks, FewElements, case_count, case_name)
                                    .kind = i % 2 ? DATA_SPECIAL : DATA_TIES,
                                    .seed = (uint32_t)i + 1,
                                    .callers = i > 3};
-    ptxvm *vm = open_vm(index);
+    machine *vm = open_vm(index);
     if (vm)
         run(index, vm, trials, LENGTH(trials));
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 /* Blocks may begin at any byte, elements at any multiple of their size. A tile and what follows it. */
-TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
+DEVICE_EACH(KernelBlocks, Alignments, case_count, case_name)
 {
     parity_trial trials[20];
     const int count = sample_is_search(block_row(index / TYPES)) ? 5 : LENGTH(trials);
@@ -121,10 +121,10 @@ TEST_EACH(KernelBlocks, Alignments, case_count, case_name)
                                    .seed = (uint32_t)i + 1,
                                    .data_shift = i < 17 ? (size_t)i % 5 % 4 : 0,
                                    .codes_shift = i < 17 ? (size_t)i : 0};
-    ptxvm *vm = open_vm(index);
+    machine *vm = open_vm(index);
     if (vm)
         run(index, vm, trials, count);
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 /* ---- Trials ---- */
@@ -223,7 +223,7 @@ static void trial_name(int number, char *text, size_t size)
     case_name(trial_case(number), text, size);
 }
 
-TEST_EACH(KernelBlocks, Trials, trial_count, trial_name)
+DEVICE_EACH(KernelBlocks, Trials, trial_count, trial_name)
 {
     const int at = trial_case(index), step = sample_is_full()                          ? 1
                                              : sample_is_search(block_row(at / TYPES)) ? 6
@@ -235,35 +235,36 @@ TEST_EACH(KernelBlocks, Trials, trial_count, trial_name)
         add_decisions(&all, at);
     for (int i = index % step; i < all.count; i += step)
         add_trial(&some, all.at[i]);
-    ptxvm *vm = open_vm(at);
+    machine *vm = open_vm(at);
     if (vm)
         run(at, vm, some.at, some.count);
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 /* ---- Far out ---- */
 
 /* One thread block that takes itself for a far one of a huge grid. */
-TEST_EACH(KernelBlocks, FarBlock, case_count, case_name)
+DEVICE_EACH(KernelBlocks, FarBlock, case_count, case_name)
 {
     const kernel_row *row = block_row(index / TYPES);
     kernel_spec spec = spec_of(index);
     const uint64_t number = (UINT64_C(1) << 33) / (uint64_t)tile_elements(index) + 7;
-    ptxvm *vm = open_vm(index);
+    machine *vm = open_vm(index);
     const parity_trial trials[] = {
         {.n = tile_elements(index), .kind = DATA_NORMAL, .seed = 1, .block = number},
         {.n = block_elements(index), .kind = DATA_SPECIAL, .seed = 2, .block = number}};
     if (vm)
-        parity_emit_and_run(vm, sm_of(index), row, &spec, trials, LENGTH(trials));
-    ptxvm_destroy(vm);
+        parity_emit_and_run(vm, row, &spec, trials, LENGTH(trials));
+    machine_destroy(vm);
 }
 
 /* ---- Memory ---- */
 
 /* Three whole tiles, aligned: every byte is read once or written once, and requests touch at most 5% more sectors than
  * there are. */
-TEST_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
+DEVICE_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
 {
+    ONLY_PTXVM("counters of sectors");
     const kernel_row *row = block_row(index / TYPES);
     kernel_spec spec = spec_of(index);
     ref_quant_spec ref = ref_spec_of(row, &spec);
@@ -274,10 +275,10 @@ TEST_EACH(KernelBlocks, TouchEachSectorOnce, case_count, case_name)
                    data = (uint64_t)ref_operand_bytes(&ref, 1, n, QDNN_OPERAND_X),
                    least = (blocks + data) / 32;
     bool to_blocks = kernel_operation_of(row) == KERNEL_QUANTIZE;
-    ptxvm *vm = open_vm(index);
+    machine *vm = open_vm(index);
     if (vm)
         run(index, vm, &trial, 1);
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
     uint64_t asked = c.total.load.sectors + c.total.store.sectors;
     CHECK_EQ_U64(c.total.load.bytes, to_blocks ? data : blocks);
     CHECK_EQ_U64(c.total.store.bytes, to_blocks ? blocks : data);

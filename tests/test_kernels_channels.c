@@ -1,4 +1,4 @@
-/* Kernels with one scale per channel or per tensor, on ptxvm as several SMs, against host_ref. A case is a
+/* Kernels with one scale per channel or per tensor, against host_ref, on ptxvm as several SMs. A case is a
  * kernel and a number of channels; within it every length of runs meets every kind of data, while types of
  * data (in the full build each has a case), counts, types of scales, orders, roundings and misalignments take
  * turns. */
@@ -56,13 +56,13 @@ static int64_t count_at(uint64_t run, uint64_t channels, int turn)
     return (int64_t)(n > most ? most - (uint64_t)turn % 3 : n > 0 ? n : 1);
 }
 
-TEST_EACH(Channels, HostRef, case_count, case_name)
+DEVICE_EACH(Channels, HostRef, case_count, case_name)
 {
     const kernel_row *row = row_of(index);
     const char *sm = sms[(index + index / LENGTH(channel_counts)) % LENGTH(sms)];
     ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = EVERY_CHECK};
-    ptxvm *vm;
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    machine *vm;
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     for (int i = 0; i < LENGTH(runs); i++) {
         int round = index * LENGTH(runs) + i;
         kernel_spec spec = kernel_spec_default();
@@ -79,9 +79,9 @@ TEST_EACH(Channels, HostRef, case_count, case_name)
         for (int kind = 0; kind < DATA_KINDS; kind++)
             trials[kind].n = count_at(spec.group_size, spec.channels, round + kind);
         if (spec.channels < 1000)
-            parity_emit_and_run(vm, sm, row, &spec, trials, DATA_KINDS);
+            parity_emit_and_run(vm, row, &spec, trials, DATA_KINDS);
         else
-            parity_emit_and_run(vm, sm, row, &spec, trials + i, 2); /* slow: two kinds per run, all in all */
+            parity_emit_and_run(vm, row, &spec, trials + i, 2); /* slow: two kinds per run, all in all */
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }

@@ -1,5 +1,5 @@
 /* The kernels where they are easily wrong: a caller's strange scales and zero points, no elements at all,
- * groups larger than the tensor, every alignment, elements beyond 2^32. On ptxvm, against host_ref. */
+ * groups larger than the tensor, every alignment, elements beyond 2^32. Against host_ref. */
 #include "test_kernels_parity.h"
 
 #include "formats/sample.h"
@@ -49,10 +49,10 @@ static const char *sm_of(int index)
     return index % 2 ? "sm_75" : "sm_90";
 }
 
-static ptxvm *open_vm(int index)
+static machine *open_vm(int index)
 {
-    ptxvm *vm = NULL;
-    CHECK(ptxvm_create(&(ptxvm_config){.sm = sm_of(index), .threads = 1}, &vm) == PTXVM_OK);
+    machine *vm = NULL;
+    CHECK(machine_create(&(ptxvm_config){.sm = sm_of(index), .threads = 1}, &vm) == PTXVM_OK);
     return vm;
 }
 
@@ -62,11 +62,11 @@ static void run_spec(int index, const kernel_spec *spec, const parity_trial *tri
     char reason[256];
     if (!kernel_is_emitted(row_of(index), spec, reason, sizeof reason))
         return;
-    ptxvm *vm = open_vm(index);
+    machine *vm = open_vm(index);
     if (!vm)
         return;
-    parity_emit_and_run(vm, sm_of(index), row_of(index), spec, trials, count);
-    ptxvm_destroy(vm);
+    parity_emit_and_run(vm, row_of(index), spec, trials, count);
+    machine_destroy(vm);
 }
 
 static void emit_and_run(int index, const uint64_t *groups, const parity_trial *trials, int count)
@@ -105,7 +105,7 @@ static void coding_name(int index, char *text, size_t size)
 }
 
 /* The tables of docs/numerics.md, under every division and rounding. */
-TEST_EACH(KernelEdges, CallersScales, coding_count, coding_name)
+DEVICE_EACH(KernelEdges, CallersScales, coding_count, coding_name)
 {
     static const uint64_t groups[][2] = {{1, 0}, {6, 0}, {8, 0}, {1, 32}, {1, 48}};
     static const parity_trial trials[] = {{.n = 4999, .kind = DATA_SPECIAL, .seed = 1, .callers = true},
@@ -124,7 +124,7 @@ TEST_EACH(KernelEdges, CallersScales, coding_count, coding_name)
 }
 
 /* No elements (though a block is launched), one, and groups that the tensor does not fill. */
-TEST_EACH(KernelEdges, FewElements, case_count, case_name)
+DEVICE_EACH(KernelEdges, FewElements, case_count, case_name)
 {
     static const uint64_t groups[][2] = {{1, 0}, {4, 0},  {100, 0}, {100000, 0}, {UINT64_C(1) << 40, 0},
                                          {1, 1}, {1, 40}, {4, 7},   {100, 40},   {UINT64_C(1) << 40, 2}};
@@ -136,7 +136,7 @@ TEST_EACH(KernelEdges, FewElements, case_count, case_name)
 }
 
 /* Pointers need only the alignment of their elements: each combination. */
-TEST_EACH(KernelEdges, Alignments, case_count, case_name)
+DEVICE_EACH(KernelEdges, Alignments, case_count, case_name)
 {
     static const uint64_t groups[][2] = {{7, 0}, {128, 0}, {1, 1}, {1, 64}};
     parity_trial trials[32];
@@ -167,7 +167,7 @@ static void run_far(int index, const uint64_t *groups)
 }
 
 /* Element 2^33 and beyond; the block's first element starts a group. */
-TEST_EACH(KernelEdges, FarBlock, case_count, case_name)
+DEVICE_EACH(KernelEdges, FarBlock, case_count, case_name)
 {
     static const uint64_t groups[][2] = {{1, 0}, {3, 0}, {100, 0}, {128, 0}};
     for (int i = 0; i < LENGTH(groups); i++)
@@ -175,7 +175,7 @@ TEST_EACH(KernelEdges, FarBlock, case_count, case_name)
 }
 
 /* The same with channels: the block's first element starts the first of them. */
-TEST_EACH(KernelEdges, FarBlockWithChannels, coding_count, coding_name)
+DEVICE_EACH(KernelEdges, FarBlockWithChannels, coding_count, coding_name)
 {
     static const uint64_t groups[][2] = {{1, 1}, {1, 3}, {1, 64}, {3, 5}, {100, 3}, {8, 64}};
     index = coding_case(index);
@@ -224,42 +224,42 @@ static void numbers_around(uint64_t divisor, uint64_t in[NUMBERS])
     }
 }
 
-static void check_division(ptxvm *vm, ptxvm_address in, uint64_t divisor)
+static void check_division(machine *vm, ptxvm_address in, uint64_t divisor)
 {
     char *text = division_kernel(divisor);
     uint64_t numbers[NUMBERS], results[2 * NUMBERS];
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
+    machine_module *module = NULL;
+    machine_kernel *kernel = NULL;
     numbers_around(divisor, numbers);
     ptxvm_address params[] = {in, in + sizeof numbers};
     const ptxvm_launch_config one_warp = {.grid = {1, 1, 1}, .block = {NUMBERS, 1, 1}};
-    if (CHECK(text && ptxvm_module_load(vm, text, strlen(text), &module) == PTXVM_OK &&
-              ptxvm_module_kernel(module, "divide", &kernel) == PTXVM_OK &&
-              ptxvm_write(vm, in, numbers, sizeof numbers) == PTXVM_OK &&
-              ptxvm_launch(vm, kernel, &one_warp, params, sizeof params) == PTXVM_OK &&
-              ptxvm_read(vm, results, params[1], sizeof results) == PTXVM_OK))
+    if (CHECK(text && machine_module_load(vm, text, strlen(text), &module) == PTXVM_OK &&
+              machine_module_kernel(module, "divide", &kernel) == PTXVM_OK &&
+              machine_write(vm, in, numbers, sizeof numbers) == PTXVM_OK &&
+              machine_launch(vm, kernel, &one_warp, params, sizeof params) == PTXVM_OK &&
+              machine_read(vm, results, params[1], sizeof results) == PTXVM_OK))
         for (int i = 0; i < NUMBERS; i++) {
             CHECK_EQ_U64(results[i], numbers[i] / divisor);
             CHECK_EQ_U64(results[NUMBERS + i], numbers[i] % divisor);
         }
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
     free(text);
 }
 
-TEST_CASE(KernelEdges, DivisionByEveryKindOfGroupSize)
+DEVICE_CASE(KernelEdges, DivisionByEveryKindOfGroupSize)
 {
     static const uint64_t divisors[] = {
         1,   2,     3,     5,       6,          7,           10,           31,           64,           100,
         641, 65535, 65537, 1000003, 0xFFFFFFFF, 0x100000001, 0x8000000001, 0xFFFFFFFFFF, 0x10000000000};
-    ptxvm *vm;
+    machine *vm;
     ptxvm_address memory;
-    REQUIRE(ptxvm_create(&(ptxvm_config){.sm = "sm_75", .threads = 1}, &vm) == PTXVM_OK);
-    if (CHECK(ptxvm_alloc(vm, 3 * NUMBERS * 8, &memory) == PTXVM_OK))
+    REQUIRE(machine_create(&(ptxvm_config){.sm = "sm_75", .threads = 1}, &vm) == PTXVM_OK);
+    if (CHECK(machine_alloc(vm, 3 * NUMBERS * 8, &memory) == PTXVM_OK))
         for (int i = 0; i < LENGTH(divisors); i++) {
             test_push_note("divisor %llu", (unsigned long long)divisors[i]);
             check_division(vm, memory, divisors[i]);
             test_pop_note();
         }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }

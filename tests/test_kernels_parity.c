@@ -1,4 +1,4 @@
-/* The text of a kernel, run alone on ptxvm against host_ref: every output byte, and guard bands around each
+/* The text of a kernel, run alone on the device under test against host_ref: every output byte, and guard bands around each
  * buffer. What users call is compared through the public API, in tests/parity; here are kernels that are a
  * part of an operation and, for other tests, texts and launches of any kind.
  *
@@ -10,7 +10,7 @@
 #include "test.h"
 
 #include "kernels/operations.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 #include "formats/edges.h"
 #include "formats/pinned.h"
 #include "formats/ref_spec.h"
@@ -37,14 +37,14 @@ typedef struct buffer {
     ptxvm_address base;
 } buffer;
 
-static bool buffer_make(ptxvm *vm, buffer *buf, size_t bytes, size_t shift, bool exact)
+static bool buffer_make(machine *vm, buffer *buf, size_t bytes, size_t shift, bool exact)
 {
     *buf = (buffer){.host = calloc(bytes + 1, 1), .bytes = bytes, .shift = shift, .guard = exact ? 0 : GUARD};
     size_t all = bytes + shift + 2 * buf->guard;
     if (all == 0)
         return buf->host;
-    return buf->host && ptxvm_alloc(vm, all, &buf->base) == PTXVM_OK &&
-           ptxvm_fill(vm, buf->base, GUARD_BYTE, all) == PTXVM_OK;
+    return buf->host && machine_alloc(vm, all, &buf->base) == PTXVM_OK &&
+           machine_fill(vm, buf->base, GUARD_BYTE, all) == PTXVM_OK;
 }
 
 static ptxvm_address buffer_address(const buffer *buf)
@@ -52,15 +52,15 @@ static ptxvm_address buffer_address(const buffer *buf)
     return buf->base + buf->guard + buf->shift;
 }
 
-static void buffer_free(ptxvm *vm, buffer *buf)
+static void buffer_free(machine *vm, buffer *buf)
 {
     free(buf->host);
     if (buf->base)
-        ptxvm_free(vm, buf->base);
+        machine_free(vm, buf->base);
 }
 
 /* The device's bytes are the host's, and nothing around them was touched. */
-static void buffer_check(ptxvm *vm, const buffer *buf, const char *name)
+static void buffer_check(machine *vm, const buffer *buf, const char *name)
 {
     size_t all = buf->bytes + buf->shift + 2 * buf->guard;
     if (all == 0)
@@ -69,7 +69,7 @@ static void buffer_check(ptxvm *vm, const buffer *buf, const char *name)
     if (actual && expected) {
         memset(expected, GUARD_BYTE, all);
         memcpy(expected + buf->guard + buf->shift, buf->host, buf->bytes);
-        CHECK_EQ_I64(ptxvm_read(vm, actual, buf->base, all), PTXVM_OK);
+        CHECK_EQ_I64(machine_read(vm, actual, buf->base, all), PTXVM_OK);
         test_push_note("output %s, byte %d is its first", name, (int)(buf->guard + buf->shift));
         CHECK_EQ_MEM(actual, expected, all);
         test_pop_note();
@@ -81,7 +81,7 @@ static void buffer_check(ptxvm *vm, const buffer *buf, const char *name)
 /* ---- One launch ---- */
 
 typedef struct trial {
-    ptxvm *vm;
+    machine *vm;
     const kernel_row *row;
     kernel_spec spec;
     ref_quant_spec ref;
@@ -161,7 +161,7 @@ static void make_expected(trial *t)
 
 static void upload(const trial *t, const buffer *buf)
 {
-    CHECK_EQ_I64(ptxvm_write(t->vm, buffer_address(buf), buf->host, buf->bytes), PTXVM_OK);
+    CHECK_EQ_I64(machine_write(t->vm, buffer_address(buf), buf->host, buf->bytes), PTXVM_OK);
 }
 
 /* A far block finds its part of the tensor at the start of the buffer, so the pointer lies that far before
@@ -203,7 +203,17 @@ static uint32_t blocks_for(const trial *t, const kernel_geometry *geometry)
     return blocks > 0 ? (uint32_t)blocks : 1;
 }
 
-static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+/* What ptxvm says of the launch. */
+static void check_report(const trial *t, const ptxvm *vm)
+{
+    const ptxvm_report *report = ptxvm_last_report(vm);
+    CHECK(!report->inexact);
+    CHECK_EQ_I64(report->n_contractable, 0);
+    if (t->how->counters && CHECK(ptxvm_last_counters(vm) != NULL))
+        *t->how->counters = *ptxvm_last_counters(vm);
+}
+
+static void launch(const trial *t, machine_kernel *kernel, const kernel_geometry *geometry)
 {
     uint64_t params[KERNEL_PARAMS_MAX];
     kernel_problem any = {.rows = 1, .columns = 1};
@@ -215,19 +225,16 @@ static void launch(const trial *t, ptxvm_kernel *kernel, const kernel_geometry *
                         ? ranges_pointer(t, geometry)
                         : t->how->block * geometry->elements_per_block + (uint64_t)t->n;
     ptxvm_launch_config config = {.grid = {blocks_for(t, geometry), 1, 1}, .block = {geometry->block, 1, 1}};
-    ptxvm_status status = ptxvm_launch(t->vm, kernel, &config, params, (uint64_t)step->n_params * 8);
+    ptxvm_status status = machine_launch(t->vm, kernel, &config, params, (uint64_t)step->n_params * 8);
     if (status != PTXVM_OK)
-        FAIL("launch: %s: %s", ptxvm_status_name(status), ptxvm_last_error(t->vm));
-    const ptxvm_report *report = ptxvm_last_report(t->vm);
-    CHECK(!report->inexact);
-    CHECK_EQ_I64(report->n_contractable, 0);
-    if (t->how->counters && CHECK(ptxvm_last_counters(t->vm) != NULL))
-        *t->how->counters = *ptxvm_last_counters(t->vm);
+        FAIL("launch: %s: %s", ptxvm_status_name(status), machine_last_error(t->vm));
+    if (machine_ptxvm(t->vm))
+        check_report(t, machine_ptxvm(t->vm));
 }
 
 /* The scales of the list of ranges are those of the data. Nothing but the list is written, and all of it:
  * what is left as it was (a huge number) would show in a scale. */
-static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+static void run_range(trial *t, machine_kernel *kernel, const kernel_geometry *geometry)
 {
     ref_quant_spec list = t->ref;
     list.data = QDNN_DATA_F32;
@@ -236,7 +243,7 @@ static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
     memset(t->ranges.host, 0x7F, t->ranges.bytes);
     upload(t, &t->ranges);
     launch(t, kernel, geometry);
-    CHECK_EQ_I64(ptxvm_read(t->vm, t->ranges.host, buffer_address(&t->ranges), t->ranges.bytes), PTXVM_OK);
+    CHECK_EQ_I64(machine_read(t->vm, t->ranges.host, buffer_address(&t->ranges), t->ranges.bytes), PTXVM_OK);
     buffer_check(t->vm, &t->ranges, "range");
 
     const buffer *scales = &t->at[QDNN_OPERAND_SCALE], *zeros = &t->at[QDNN_OPERAND_ZERO];
@@ -252,7 +259,7 @@ static void run_range(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geo
 }
 
 /* Outputs are compared; the inputs among the buffers too, which nobody may write to. */
-static void run_operation(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+static void run_operation(trial *t, machine_kernel *kernel, const kernel_geometry *geometry)
 {
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (t->operands[i].reads)
@@ -284,7 +291,7 @@ static bool make_buffers(trial *t)
            ok;
 }
 
-static void run_trial(trial *t, ptxvm_kernel *kernel, const kernel_geometry *geometry)
+static void run_trial(trial *t, machine_kernel *kernel, const kernel_geometry *geometry)
 {
     if (CHECK(make_buffers(t))) {
         make_expected(t);
@@ -311,35 +318,35 @@ uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec)
 }
 
 /* Null, and a failure, where the text does not load. */
-static ptxvm_kernel *load(ptxvm *vm, const kernel_row *row, const char *ptx, ptxvm_module **module)
+static machine_kernel *load(machine *vm, const kernel_row *row, const char *ptx, machine_module **module)
 {
-    ptxvm_kernel *kernel = NULL;
+    machine_kernel *kernel = NULL;
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
-    if (ptxvm_module_load(vm, ptx, strlen(ptx), module) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    else if (ptxvm_module_kernel(*module, entry, &kernel) != PTXVM_OK)
-        FAIL("kernel %s: %s", entry, ptxvm_last_error(vm));
+    if (machine_module_load(vm, ptx, strlen(ptx), module) != PTXVM_OK)
+        FAIL("%s", machine_last_error(vm));
+    else if (machine_module_kernel(*module, entry, &kernel) != PTXVM_OK)
+        FAIL("kernel %s: %s", entry, machine_last_error(vm));
     return kernel;
 }
 
 static void run_far(trial *t, const char *ptx, const kernel_geometry *geometry)
 {
     char *text = pinned_to_block(ptx, t->how->block);
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = CHECK(text != NULL) ? load(t->vm, t->row, text, &module) : NULL;
+    machine_module *module = NULL;
+    machine_kernel *kernel = CHECK(text != NULL) ? load(t->vm, t->row, text, &module) : NULL;
     if (kernel)
         run_trial(t, kernel, geometry);
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
     free(text);
 }
 
-void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
+void parity_trials(machine *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count)
 {
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = load(vm, row, ptx, &module);
+    machine_module *module = NULL;
+    machine_kernel *kernel = load(vm, row, ptx, &module);
     kernel_spec normal = kernel_spec_normal(row, spec);
     kernel_geometry geometry = kernel_geometry_of(row, &normal);
     for (int i = 0; kernel && i < count; i++) {
@@ -356,7 +363,7 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
         test_pop_note();
     }
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
 }
 
 void parity_kinds(parity_trial trials[DATA_KINDS], int round)
@@ -383,7 +390,7 @@ void parity_take_turns(kernel_spec *spec, int round)
     spec->floor = round % 3 ? 1e-12f : 0.5f;
 }
 
-void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
+void parity_emit_and_run(machine *vm, const kernel_row *row, const kernel_spec *spec,
                          const parity_trial *trials, int count)
 {
     kernel_text text;
@@ -391,7 +398,7 @@ void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const
     char settings[KERNEL_SPEC_TEXT];
     kernel_spec_text(row, spec, settings, sizeof settings);
     test_push_note("%s", settings);
-    if (!kernel_emit(row, spec, ptx_sm_find(sm), NULL, &text, &error))
+    if (!kernel_emit(row, spec, ptx_sm_find(machine_sm(vm)), NULL, &text, &error))
         FAIL("%s", error.text);
     else
         parity_trials(vm, row, spec, text.ptx, trials, count);
@@ -425,13 +432,14 @@ static void case_name(int index, char *text, size_t size)
              names[index % 3]);
 }
 
-TEST_EACH(KernelParts, HostRef, case_count, case_name)
+DEVICE_EACH(KernelParts, HostRef, case_count, case_name)
 {
     const char *sm = sms[index / 3 % LENGTH(sms)];
+    NEED_SM(sm);
     ptxvm_config config = {.sm = sm, .threads = 1, .seed = (uint64_t)(index % 2), .checks = EVERY_CHECK};
-    ptxvm *vm;
+    machine *vm;
     parity_trial trials[DATA_KINDS];
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     for (int g = 0; g < LENGTH(group_sizes); g++) {
         int round = index + g;
         kernel_spec spec = kernel_spec_default();
@@ -439,7 +447,7 @@ TEST_EACH(KernelParts, HostRef, case_count, case_name)
         spec.group_size = group_sizes[g];
         parity_take_turns(&spec, round);
         parity_kinds(trials, round);
-        parity_emit_and_run(vm, sm, part_at(index / 3 / LENGTH(sms)), &spec, trials, DATA_KINDS);
+        parity_emit_and_run(vm, part_at(index / 3 / LENGTH(sms)), &spec, trials, DATA_KINDS);
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }

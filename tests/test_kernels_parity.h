@@ -1,9 +1,9 @@
-/* Running the text of a kernel on ptxvm against host_ref; the text may be ours or a twin's. */
+/* Running the text of a kernel on the device under test against host_ref; the text may be ours or a twin's. */
 #ifndef QDNN_TEST_KERNELS_PARITY_H
 #define QDNN_TEST_KERNELS_PARITY_H
 
 #include "kernels/kernels.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 #include "formats/kernel_data.h"
 
 /* One launch. */
@@ -25,7 +25,7 @@ typedef struct parity_trial {
 } parity_trial;
 
 /* Runs each trial with the text, and compares every output byte. */
-void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
+void parity_trials(machine *vm, const kernel_row *row, const kernel_spec *spec, const char *ptx,
                    const parity_trial *trials, int count);
 
 /* The number of a block as far out as a grid allows (fewer than 2^31) whose first element starts a group, and the first
@@ -33,7 +33,7 @@ void parity_trials(ptxvm *vm, const kernel_row *row, const kernel_spec *spec, co
 uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec);
 
 /* The same with the text that the emitter gives. */
-void parity_emit_and_run(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec,
+void parity_emit_and_run(machine *vm, const kernel_row *row, const kernel_spec *spec,
                          const parity_trial *trials, int count);
 
 /* A trial for every kind of data: a kernel is specialised to its settings, not to n. `round` turns through

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "kernels/operations.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
 #include "support/checks.h"
@@ -125,10 +125,10 @@ TEST_CASE(Passes, Grids)
     }
 }
 
-/* ---- on ptxvm ---- */
+/* ---- Their bytes ---- */
 
 typedef struct work {
-    ptxvm *vm;
+    machine *vm;
     ptxvm_address operands[QDNN_OPERAND_COUNT], workspace;
 } work;
 
@@ -136,11 +136,11 @@ static bool run_step(work *w, const kernel_step *step)
 {
     kernel_text text;
     ptx_error error;
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel;
+    machine_module *module = NULL;
+    machine_kernel *kernel;
     char entry[64];
     uint64_t params[KERNEL_PARAMS_MAX];
-    if (!kernel_emit(step->row, &step->spec, ptx_sm_find("sm_80"), NULL, &text, &error))
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(machine_sm(w->vm)), NULL, &text, &error))
         return FAIL("%s", error.text), false;
     kernel_entry_name(step->row, entry, sizeof entry);
     for (int i = 0; i < step->n_params; i++) {
@@ -150,14 +150,14 @@ static bool run_step(work *w, const kernel_step *step)
                                                   : p->value;
     }
     ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], 1, 1}, .block = {step->block, 1, 1}};
-    bool ok = ptxvm_module_load(w->vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
-              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(w->vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
+    bool ok = machine_module_load(w->vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
+              machine_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+              machine_launch(w->vm, kernel, &config, params, (uint64_t)step->n_params * 8) == PTXVM_OK;
     if (!ok)
-        FAIL("%s: %s", entry, ptxvm_last_error(w->vm));
+        FAIL("%s: %s", entry, machine_last_error(w->vm));
     free(text.ptx);
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
     return ok;
 }
 
@@ -180,38 +180,38 @@ static void check_passes(work *w, const kernel_row *row, const kernel_spec *spec
     kernel_steps steps = steps_for(row, spec, n);
     ptxvm_address *at = w->operands;
     if (CHECK(x && zero && actual_zero && scale && actual) &&
-        CHECK(ptxvm_alloc(w->vm, bytes, &at[QDNN_OPERAND_X]) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, steps.workspace + 4, &w->workspace) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, groups * 4, &at[QDNN_OPERAND_SCALE]) == PTXVM_OK &&
-              ptxvm_alloc(w->vm, groups, &at[QDNN_OPERAND_ZERO]) == PTXVM_OK)) {
+        CHECK(machine_alloc(w->vm, bytes, &at[QDNN_OPERAND_X]) == PTXVM_OK &&
+              machine_alloc(w->vm, steps.workspace + 4, &w->workspace) == PTXVM_OK &&
+              machine_alloc(w->vm, groups * 4, &at[QDNN_OPERAND_SCALE]) == PTXVM_OK &&
+              machine_alloc(w->vm, groups, &at[QDNN_OPERAND_ZERO]) == PTXVM_OK)) {
         fill_data(kind, kernel_format(row), spec->data, (uint32_t)n, x, (int64_t)n);
         ref_scale(&ref, 1, (int64_t)n, x, &(ref_arrays){.scale = scale, .zero = zero});
-        CHECK(ptxvm_write(w->vm, at[QDNN_OPERAND_X], x, bytes) == PTXVM_OK);
+        CHECK(machine_write(w->vm, at[QDNN_OPERAND_X], x, bytes) == PTXVM_OK);
         if (run_steps(w, &steps)) {
-            CHECK(ptxvm_read(w->vm, actual, at[QDNN_OPERAND_SCALE], groups * 4) == PTXVM_OK);
+            CHECK(machine_read(w->vm, actual, at[QDNN_OPERAND_SCALE], groups * 4) == PTXVM_OK);
             CHECK_EQ_MEM(actual, scale, groups * 4);
-            CHECK(!has_zero || ptxvm_read(w->vm, actual_zero, at[QDNN_OPERAND_ZERO], groups) == PTXVM_OK);
+            CHECK(!has_zero || machine_read(w->vm, actual_zero, at[QDNN_OPERAND_ZERO], groups) == PTXVM_OK);
             CHECK_EQ_MEM(actual_zero, zero, has_zero ? groups : 0);
         }
     }
     free(x), free(zero), free(actual_zero), free(scale), free(actual);
 }
 
-TEST_EACH(Passes, GiveTheBytesOfHostRef, count, name)
+DEVICE_EACH(Passes, GiveTheBytesOfHostRef, count, name)
 {
     static const data_kind kinds[] = {DATA_NORMAL, DATA_SPECIAL, DATA_HUGE};
     const kernel_row *row = kernel_find(names[index % 3]);
     if (cases[index / 3].n == 0)
-        return;
+        SKIP("nothing is launched for no elements");
     for (int i = 0; i < LENGTH(kinds); i++) {
         kernel_spec spec = spec_of(index);
         spec.data = (i + index) % 2 ? QDNN_DATA_F16 : QDNN_DATA_F32;
         ptxvm_config config = {.sm = "sm_80", .threads = 1, .checks = EVERY_CHECK};
         work w = {0};
-        REQUIRE(ptxvm_create(&config, &w.vm) == PTXVM_OK);
+        REQUIRE(machine_create(&config, &w.vm) == PTXVM_OK);
         test_push_note("data kind %d", (int)kinds[i]);
         check_passes(&w, row, &spec, kinds[i], cases[index / 3].n);
         test_pop_note();
-        ptxvm_destroy(w.vm);
+        machine_destroy(w.vm);
     }
 }

@@ -1,6 +1,6 @@
 /* The kernels that put codes into the order of tensor cores, and back, against host_ref. */
 #include "formats/sample.h"
-#include "formats/tensor_trial.h"
+#include "device/tensor_trial.h"
 #include "kernels/formats/blocks.h"
 #include "test.h"
 
@@ -21,11 +21,11 @@ static void dense_name(int index, char *text, size_t size)
 
 /* One tensor_launch between two buffers, of which the second starts as garbage. The kernels take any number of blocks along the dimension of
  * the grid that they loop over: unpacking the second, but for blocks and plain values. */
-static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec,
+static void move_codes(machine *vm, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem, const uint8_t *codes, int64_t code_bytes,
                        const uint8_t *packed, int64_t packed_bytes, bool has_few_blocks)
 {
-    tensor_device d = {.vm = vm, .sm = ptx_sm_find("sm_75")};
+    tensor_device d = {.vm = vm};
     const int from = spec->unpack ? QDNN_OPERAND_REPACKED : QDNN_OPERAND_CODES;
     const int to = spec->unpack ? QDNN_OPERAND_CODES : QDNN_OPERAND_REPACKED;
     const int64_t bytes[2] = {spec->unpack ? packed_bytes : code_bytes,
@@ -39,25 +39,25 @@ static void move_codes(ptxvm *vm, const kernel_row *row, const kernel_spec *spec
     CHECK_EQ_I64((int64_t)operands[from].bytes, bytes[0]);
     CHECK_EQ_I64((int64_t)operands[to].bytes, bytes[1]);
     CHECK(operands[from].reads && operands[to].writes && !operands[from].writes && !operands[to].reads);
-    CHECK(ptxvm_alloc(vm, (uint64_t)bytes[0], &d.at[from]) == PTXVM_OK);
-    CHECK(ptxvm_alloc(vm, (uint64_t)bytes[1], &d.at[to]) == PTXVM_OK);
-    CHECK(ptxvm_write(vm, d.at[from], spec->unpack ? packed : codes, (uint64_t)bytes[0]) == PTXVM_OK);
-    CHECK(ptxvm_fill(vm, d.at[to], TENSOR_GARBAGE, (uint64_t)bytes[1]) == PTXVM_OK);
+    CHECK(machine_alloc(vm, (uint64_t)bytes[0], &d.at[from]) == PTXVM_OK);
+    CHECK(machine_alloc(vm, (uint64_t)bytes[1], &d.at[to]) == PTXVM_OK);
+    CHECK(machine_write(vm, d.at[from], spec->unpack ? packed : codes, (uint64_t)bytes[0]) == PTXVM_OK);
+    CHECK(machine_fill(vm, d.at[to], TENSOR_GARBAGE, (uint64_t)bytes[1]) == PTXVM_OK);
     kernel_steps_of(row, spec, problem, &steps);
     for (int i = 0; i < steps.count; i++) {
         uint64_t *blocks = &steps.at[i].grid[loops_over];
         *blocks = has_few_blocks ? (*blocks + 1) / 2 : *blocks;
         tensor_launch(&d, &steps.at[i]);
     }
-    CHECK(ptxvm_read(vm, actual, d.at[to], (uint64_t)bytes[1]) == PTXVM_OK);
+    CHECK(machine_read(vm, actual, d.at[to], (uint64_t)bytes[1]) == PTXVM_OK);
     CHECK_EQ_MEM(actual, expected, (size_t)bytes[1]);
-    ptxvm_free(vm, d.at[from]);
-    ptxvm_free(vm, d.at[to]);
+    machine_free(vm, d.at[from]);
+    machine_free(vm, d.at[to]);
     free(actual);
 }
 
 /* Codes of every layout to units and back: n columns, and k or so many blocks. */
-static void there_and_back(ptxvm *vm, int index, int64_t n, int64_t k, int64_t blocks, bool has_few_blocks)
+static void there_and_back(machine *vm, int index, int64_t n, int64_t k, int64_t blocks, bool has_few_blocks)
 {
     tensor_trial t = {.how = &tensor_cases[index], .data = QDNN_DATA_F16, .m = 1, .n = n, .k = k};
     REQUIRE(tensor_spec_of(t.how, t.data, KERNEL_PRODUCT_TILE, 16, &t.spec, &t.row));
@@ -99,14 +99,14 @@ static bool takes_any_n(const tensor_case *how)
 }
 
 /* Every remainder that K and N have by the size of a unit: each code of a unit is the first that does not exist. */
-static void every_remainder(ptxvm *vm, int index, bool is_block, bool is_any_n)
+static void every_remainder(machine *vm, int index, bool is_block, bool is_any_n)
 {
     for (int i = 0; i < (is_block ? 16 : 64); i++)
         there_and_back(vm, index, is_any_n ? 17 + i * 5 % 16 : 8 + i % 4 * 8, 1 + i, 1 + i % 3, i % 2 == 1);
 }
 
 /* Whole units and not, with as many blocks as usual and with half of them; the first shapes alone by default. */
-TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
+DEVICE_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
 {
     static const int64_t shapes[][3] = {
         {88, 200, 3},  {40, 331, 2},  {24, 77, 1},  {8, 16, 2},   {136, 512, 4}, {64, 64, 9},   {16, 1, 5},
@@ -118,11 +118,11 @@ TEST_EACH(TensorPrepack, ThereAndBack, dense_count, dense_name)
         SKIP("%s is not prepacked", tensor_cases[index].format);
     const bool is_block = block_layout_of(kernel_find(name)->format) != NULL,
                is_any_n = is_block || takes_any_n(&tensor_cases[index]);
-    ptxvm *vm = tensor_vm(0);
+    machine *vm = tensor_vm(0);
     for (int i = 0; i < (sample_is_full() ? LENGTH(shapes) : 2) && vm; i++)
         there_and_back(vm, index, shapes[i][0] - (is_any_n ? (i + 3) % 8 : 0), shapes[i][1], shapes[i][2],
                        i % 2 == 1);
     if (sample_is_full() && vm)
         every_remainder(vm, index, is_block, is_any_n);
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }

@@ -51,19 +51,20 @@ static uint64_t least_sectors(const kernel_row *row, const kernel_spec *spec, in
     return sectors;
 }
 
-TEST_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
+DEVICE_EACH(KernelSectors, AreThoseOfTheOperands, count, name)
 {
+    ONLY_PTXVM("counters of sectors");
     const kernel_row *row = row_at(index / TYPES);
     const int64_t n = TILES * TILE;
     kernel_spec spec = kernel_spec_default();
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     ptxvm_counters c = {0};
     spec.data = data_types[index % TYPES];
     const parity_trial trial = {.n = n, .kind = DATA_NORMAL, .seed = 1, .counters = &c};
     ptxvm_config config = {.sm = "sm_80", .threads = 1, .counters = PTXVM_COUNTERS_KERNEL};
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
-    parity_emit_and_run(vm, "sm_80", row, &spec, &trial, 1);
-    ptxvm_destroy(vm);
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
+    parity_emit_and_run(vm, row, &spec, &trial, 1);
+    machine_destroy(vm);
     uint64_t asked = c.total.load.sectors + c.total.store.sectors, least = least_sectors(row, &spec, n);
     CHECK_EQ_U64(c.unique_sectors, least);
     if (asked * 100 > least * 105)

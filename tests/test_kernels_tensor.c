@@ -1,18 +1,19 @@
-/* The kernels of mode tensor on ptxvm as every family of SMs against host_ref: S as f32, bit for bit, for every format,
+/* The kernels of mode tensor against host_ref, on ptxvm as every family of SMs: S as f32, bit for bit, for every format,
  * orientation and kind of groups, with shapes that are multiples of nothing. */
-#include "formats/tensor_trial.h"
+#include "device/tensor_trial.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-TEST_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
+DEVICE_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
 {
+    NEED_SM(tensor_families[index % TENSOR_FAMILIES].name);
     const tensor_case *c = &tensor_cases[index / TENSOR_FAMILIES];
     const int family = index % TENSOR_FAMILIES;
     const kernel_row *row;
     kernel_spec spec;
     REQUIRE(tensor_spec_of(c, tensor_families[family].data, KERNEL_PRODUCT_TILE, 16, &spec, &row));
-    ptxvm *vm = tensor_vm(index);
+    machine *vm = tensor_vm(index);
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
     const bool is_blocks = multiple > 1, is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const uint64_t largest = kernel_tile_rows(row, 1000);
@@ -27,11 +28,12 @@ TEST_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
          .tile_rows = largest > 32 ? 32 : largest}};
     for (int i = 0; i < LENGTH(shapes) && vm; i++)
         tensor_run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
-TEST_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
+DEVICE_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
 {
+    NEED_SM(tensor_families[index % TENSOR_FAMILIES].name);
     const tensor_case *c = &tensor_cases[index / TENSOR_FAMILIES];
     const int family = index % TENSOR_FAMILIES;
     const kernel_row *row;
@@ -40,7 +42,7 @@ TEST_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
     REQUIRE(tensor_spec_of(c, tensor_families[family].data, KERNEL_PRODUCT_STREAM, 8, &spec, &row));
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
-    ptxvm *vm = tensor_vm(index);
+    machine *vm = tensor_vm(index);
     const bool flat = spec.groups == QDNN_GROUPS_FLAT && spec.channels != 1,
                is_awq = spec.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
@@ -54,15 +56,16 @@ TEST_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
         (index / TENSOR_FAMILIES + family) % LENGTH(shapes); /* each with two of the tensor_families */
     if (vm)
         tensor_run_shape(vm, c, family, KERNEL_PRODUCT_STREAM, shapes[i], (uint32_t)(index + 100 * i));
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 /* Tiles of 128 rows have room for 128 k of x beside a table: less than a super-block, which goes on behind them. */
-TEST_CASE(TensorStream, ShortStripsOfTallTiles)
+DEVICE_CASE(TensorStream, ShortStripsOfTallTiles)
 {
     enum { FAMILY = 3 };
+    NEED_SM(tensor_families[FAMILY].name);
     int ran = 0;
-    ptxvm *vm = tensor_vm(FAMILY);
+    machine *vm = tensor_vm(FAMILY);
     for (int i = 0; i < tensor_n_cases && vm; i++) {
         const kernel_row *row;
         kernel_spec spec;
@@ -78,7 +81,7 @@ TEST_CASE(TensorStream, ShortStripsOfTallTiles)
         ran++;
     }
     CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 /* ---- Counters ---- */
@@ -90,7 +93,7 @@ static void check_no_conflicts(const char *sm, kernel_product product, bool k_in
     const kernel_row *row = kernel_find("matmul_e4m3");
     const kernel_problem problem = {.rows = 256, .columns = 256, .m = 32, .x_stride = 256, .y_stride = 256};
     uint64_t conflicts = 0;
-    tensor_device d = {.sm = ptx_sm_find(sm), .conflicts = &conflicts};
+    tensor_device d = {.conflicts = &conflicts};
     kernel_spec spec = kernel_spec_default();
     kernel_steps steps;
     spec.product = product;
@@ -99,19 +102,20 @@ static void check_no_conflicts(const char *sm, kernel_product product, bool k_in
     spec.x_fp8 = QDNN_DATA_F8E4M3;
     spec.reduction = k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     kernel_steps_of(row, &spec, &problem, &steps);
-    REQUIRE(ptxvm_create(&config, &d.vm) == PTXVM_OK);
+    REQUIRE(machine_create(&config, &d.vm) == PTXVM_OK);
     const uint64_t bytes = 256 * 256 * 4;
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
-        CHECK(ptxvm_alloc(d.vm, bytes, &d.at[o]) == PTXVM_OK &&
-              ptxvm_fill(d.vm, d.at[o], 0, bytes) == PTXVM_OK);
+        CHECK(machine_alloc(d.vm, bytes, &d.at[o]) == PTXVM_OK &&
+              machine_fill(d.vm, d.at[o], 0, bytes) == PTXVM_OK);
     for (int i = 0; i < steps.count; i++)
         tensor_launch(&d, &steps.at[i]);
     CHECK_EQ_U64(conflicts, 0);
-    ptxvm_destroy(d.vm);
+    machine_destroy(d.vm);
 }
 
-TEST_CASE(TensorFp8Counters, NoBankConflicts)
+DEVICE_CASE(TensorFp8Counters, NoBankConflicts)
 {
+    ONLY_PTXVM("counters of bank conflicts");
     static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_120"};
     for (int i = 0; i < LENGTH(sms); i++)
         for (int k_in_columns = 0; k_in_columns < 2; k_in_columns++) {

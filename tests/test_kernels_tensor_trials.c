@@ -1,6 +1,6 @@
 /* Trials of the kernels of mode tensor. */
 #include "formats/sample.h"
-#include "formats/tensor_trial.h"
+#include "device/tensor_trial.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -113,12 +113,13 @@ static void run_trials(const tensor_case *c, int family, kernel_product product,
     const kernel_row *row;
     kernel_spec spec;
     char error[256];
+    NEED_SM(tensor_families[family].name);
     REQUIRE(tensor_spec_of(c, tensor_families[family].data, product,
                            product == KERNEL_PRODUCT_STREAM ? 8 : 16, &spec, &row));
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
     const uint64_t rows = rows_of_tile(row, product, turn);
-    ptxvm *vm = tensor_vm(turn / TENSOR_FAMILIES * TENSOR_FAMILIES + family);
+    machine *vm = tensor_vm(turn / TENSOR_FAMILIES * TENSOR_FAMILIES + family);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
         const int64_t m = trials[i].rows + (trials[i].rows <= -90 ? EXACT_ROWS : (int64_t)rows);
         const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
@@ -137,7 +138,7 @@ static void run_trials(const tensor_case *c, int family, kernel_product product,
                                         .all_strips = true},
                          (uint32_t)(turn + 100 * i));
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
 static void run_case(int index, kernel_product product)
@@ -146,12 +147,12 @@ static void run_case(int index, kernel_product product)
     run_trials(&tensor_cases[at / TENSOR_FAMILIES], at % TENSOR_FAMILIES, product, at, index);
 }
 
-TEST_EACH(TensorTile, Trials, trial_count, trial_name)
+DEVICE_EACH(TensorTile, Trials, trial_count, trial_name)
 {
     run_case(index, KERNEL_PRODUCT_TILE);
 }
 
-TEST_EACH(TensorStream, Trials, trial_count, trial_name)
+DEVICE_EACH(TensorStream, Trials, trial_count, trial_name)
 {
     run_case(index, KERNEL_PRODUCT_STREAM);
 }
@@ -173,7 +174,7 @@ static void fp8_name(int index, char *text, size_t size)
              tensor_fp8_cases[fp8_case(index) / 2].name, tensor_families[index % TENSOR_FAMILIES].name);
 }
 
-TEST_EACH(TensorFp8, Trials, fp8_count, fp8_name)
+DEVICE_EACH(TensorFp8, Trials, fp8_count, fp8_name)
 {
     const int at = fp8_case(index);
     run_trials(&tensor_fp8_cases[at / 2], index % TENSOR_FAMILIES,

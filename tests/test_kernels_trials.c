@@ -317,7 +317,7 @@ static int sampled(parity_trial trials[TRIALS_MAX], int count, int first)
     return kept;
 }
 
-TEST_EACH(KernelTrials, HostRef, sample_row_count, case_name)
+DEVICE_EACH(KernelTrials, HostRef, sample_row_count, case_name)
 {
     const kernel_row *row = sample_row_at(index);
     trial_setting settings[TRIAL_SETTINGS_MAX];
@@ -327,10 +327,10 @@ TEST_EACH(KernelTrials, HostRef, sample_row_count, case_name)
         SKIP("not a flat tensor with scales of its own");
     for (int i = 0; i < count; i++) {
         ptxvm_config config = {.sm = settings[i].sm, .threads = 1, .checks = EVERY_CHECK};
-        ptxvm *vm;
-        REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+        machine *vm;
+        REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
         const int trial_count = sampled(trials, trials_for(row, &settings[i].spec, trials), index + i);
-        parity_emit_and_run(vm, settings[i].sm, row, &settings[i].spec, trials, trial_count);
-        ptxvm_destroy(vm);
+        parity_emit_and_run(vm, row, &settings[i].spec, trials, trial_count);
+        machine_destroy(vm);
     }
 }

@@ -29,8 +29,7 @@ static void name(int index, char *text, size_t size)
     snprintf(text, size, "%s", row_at(index)->name);
 }
 
-static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const kernel_spec *spec,
-                       const ptx_sm *sm, int round)
+static void check_twin(machine *vm, const twin *t, const kernel_row *row, const kernel_spec *spec, int round)
 {
     char settings[KERNEL_SPEC_TEXT];
     kernel_spec_text(row, spec, settings, sizeof settings);
@@ -38,7 +37,7 @@ static void check_twin(ptxvm *vm, const twin *t, const kernel_row *row, const ke
     nvrtc_result result;
     parity_trial trials[DATA_KINDS];
     parity_kinds(trials, round);
-    if (twin_compile(t, row, spec, sm, &result))
+    if (twin_compile(t, row, spec, ptx_sm_find(machine_sm(vm)), &result))
         parity_trials(vm, row, spec, result.data, trials, DATA_KINDS);
     else
         FAIL("%s", result.log ? result.log : "NVRTC failed");
@@ -51,14 +50,14 @@ static void check_settings(const twin *t, const kernel_row *row, const char *sm)
     kernel_spec specs[GRID_MAX];
     int n = settings_grid(row, GRID_VALUES, specs);
     ptxvm_config config = {.sm = sm, .threads = 1};
-    ptxvm *vm;
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    machine *vm;
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     for (int i = 0; i < n; i++)
-        check_twin(vm, t, row, &specs[i], ptx_sm_find(sm), i);
-    ptxvm_destroy(vm);
+        check_twin(vm, t, row, &specs[i], i);
+    machine_destroy(vm);
 }
 
-TEST_EACH(Twins, GiveTheBitsOfHostRef, count, name)
+DEVICE_EACH(Twins, GiveTheBitsOfHostRef, count, name)
 {
     const kernel_row *row = row_at(index);
     twin t;

@@ -7,7 +7,7 @@
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
 #include "kernels/operations.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 #include "test.h"
 
 enum { ROWS = 40, COLUMNS = 512, SETTINGS = 8 };
@@ -93,37 +93,38 @@ static void run(const kernel_row *row, const kernel_spec *spec, const char *sm, 
     const ptxvm_config config = {.sm = sm, .threads = 1, .checks = PTXVM_CHECK_ALL};
     ptxvm_address at[QDNN_OPERAND_COUNT] = {0};
     uint64_t params[KERNEL_PARAMS_MAX];
-    ptxvm_module *module;
-    ptxvm_kernel *kernel;
+    machine_module *module;
+    machine_kernel *kernel;
     kernel_steps steps;
     char entry[64];
-    ptxvm *vm = NULL;
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    machine *vm = NULL;
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     kernel_steps_of(row, spec, &(kernel_problem){.rows = ROWS, .columns = COLUMNS}, &steps);
     kernel_entry_name(row, entry, sizeof entry);
     const kernel_step *step = &steps.at[0];
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (o->facts[i].bytes)
-            CHECK(ptxvm_alloc(vm, o->facts[i].bytes, &at[i]) == PTXVM_OK &&
-                  (!o->facts[i].reads || ptxvm_write(vm, at[i], o->host[i], o->facts[i].bytes) == PTXVM_OK));
+            CHECK(
+                machine_alloc(vm, o->facts[i].bytes, &at[i]) == PTXVM_OK &&
+                (!o->facts[i].reads || machine_write(vm, at[i], o->host[i], o->facts[i].bytes) == PTXVM_OK));
     for (int i = 0; i < step->n_params; i++)
         params[i] =
             step->params[i].kind == KERNEL_OPERAND ? at[step->params[i].operand] : step->params[i].value;
     const ptxvm_launch_config launch = {.grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], 1},
                                         .block = {step->block, 1, 1}};
     uint8_t *y = calloc(o->facts[QDNN_OPERAND_Y].bytes, 1);
-    if (y && ptxvm_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK &&
-        ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-        ptxvm_launch(vm, kernel, &launch, params, (uint64_t)step->n_params * 8) == PTXVM_OK &&
-        ptxvm_read(vm, y, at[QDNN_OPERAND_Y], o->facts[QDNN_OPERAND_Y].bytes) == PTXVM_OK)
+    if (y && machine_module_load(vm, ptx, strlen(ptx), &module) == PTXVM_OK &&
+        machine_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+        machine_launch(vm, kernel, &launch, params, (uint64_t)step->n_params * 8) == PTXVM_OK &&
+        machine_read(vm, y, at[QDNN_OPERAND_Y], o->facts[QDNN_OPERAND_Y].bytes) == PTXVM_OK)
         CHECK_EQ_MEM(y, o->host[QDNN_OPERAND_Y], o->facts[QDNN_OPERAND_Y].bytes);
     else
-        FAIL("%s", ptxvm_last_error(vm));
+        FAIL("%s", machine_last_error(vm));
     free(y);
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
-TEST_ROWS(Twins, PlainOnesGiveTheBitsOfHostRef, cases)
+DEVICE_ROWS(Twins, PlainOnesGiveTheBitsOfHostRef, cases)
 {
     const kernel_row *row = kernel_find(cases[index].row);
     kernel_spec spec = spec_of(index);
@@ -134,11 +135,11 @@ TEST_ROWS(Twins, PlainOnesGiveTheBitsOfHostRef, cases)
     if (!nvrtc_found())
         SKIP("there is no NVRTC");
     REQUIRE(operands_make(row, &spec, &o));
-    if (plain_twin_compile(row, &spec, ptx_sm_find("sm_90"), &result))
+    if (plain_twin_compile(row, &spec, ptx_sm_find(device_sm("sm_90")), &result))
         run(row, &spec, "sm_90", result.data, &o);
     else
         FAIL("%s", result.log ? result.log : "NVRTC failed");
-    if (CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &text, &error))) {
+    if (CHECK(kernel_emit(row, &spec, ptx_sm_find(device_sm("sm_90")), NULL, &text, &error))) {
         run(row, &spec, "sm_90", text.ptx, &o);
         free(text.ptx);
     }

@@ -69,24 +69,24 @@ typedef struct memory {
     ptxvm_address base[QDNN_OPERAND_COUNT], at[QDNN_OPERAND_COUNT], workspace;
 } memory;
 
-static bool memory_make(ptxvm *vm, const integer_buffers *b, uint64_t workspace, memory *m)
+static bool memory_make(machine *vm, const integer_buffers *b, uint64_t workspace, memory *m)
 {
-    bool ok = workspace == 0 || ptxvm_alloc(vm, workspace, &m->workspace) == PTXVM_OK;
+    bool ok = workspace == 0 || machine_alloc(vm, workspace, &m->workspace) == PTXVM_OK;
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++) {
         if (!b->host[i])
             continue;
-        ok = ptxvm_alloc(vm, b->bytes[i] + b->shift[i] + (b->bytes[i] == 0), &m->base[i]) == PTXVM_OK;
+        ok = machine_alloc(vm, b->bytes[i] + b->shift[i] + (b->bytes[i] == 0), &m->base[i]) == PTXVM_OK;
         m->at[i] = m->base[i] + b->shift[i];
-        ok = ok && (b->is_output[i] || ptxvm_write(vm, m->at[i], b->host[i], b->bytes[i]) == PTXVM_OK);
+        ok = ok && (b->is_output[i] || machine_write(vm, m->at[i], b->host[i], b->bytes[i]) == PTXVM_OK);
     }
     return CHECK(ok);
 }
 
-static void check_y(ptxvm *vm, const integer_buffers *b, const memory *m)
+static void check_y(machine *vm, const integer_buffers *b, const memory *m)
 {
     const size_t bytes = b->bytes[QDNN_OPERAND_Y];
     uint8_t *y = malloc(bytes + 1);
-    if (CHECK(y && ptxvm_read(vm, y, m->at[QDNN_OPERAND_Y], bytes) == PTXVM_OK))
+    if (CHECK(y && machine_read(vm, y, m->at[QDNN_OPERAND_Y], bytes) == PTXVM_OK))
         CHECK_EQ_MEM(y, b->host[QDNN_OPERAND_Y], bytes);
     free(y);
 }
@@ -94,7 +94,7 @@ static void check_y(ptxvm *vm, const integer_buffers *b, const memory *m)
 bool integer_rows_run(const char *sm, const integer_case *c, int64_t planned)
 {
     const ptxvm_config config = {.sm = sm, .seed = c->seed, .checks = EVERY_CHECK};
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     kernel_steps steps;
     integer_buffers b = {0};
     memory m = {0};
@@ -102,13 +102,13 @@ bool integer_rows_run(const char *sm, const integer_case *c, int64_t planned)
                    (long long)c->m, (long long)c->n, (long long)c->k, (unsigned)c->seed);
     integer_case_data(c, &b);
     steps_of(c, planned, &steps);
-    bool ok = CHECK(ptxvm_create(&config, &vm) == PTXVM_OK) && memory_make(vm, &b, steps.workspace, &m);
+    bool ok = CHECK(machine_create(&config, &vm) == PTXVM_OK) && memory_make(vm, &b, steps.workspace, &m);
     for (int i = 0; i < steps.count && ok; i++)
-        ok = step_launch(vm, sm, &steps.at[i], m.at, m.workspace);
+        ok = step_launch(vm, &steps.at[i], m.at, m.workspace);
     if (ok)
         check_y(vm, &b, &m);
     if (vm)
-        ptxvm_destroy(vm);
+        machine_destroy(vm);
     integer_buffers_free(&b);
     test_pop_note();
     return ok;

@@ -4,7 +4,7 @@
 
 #include "device/integer_case.h"
 
-/* Launches the kernel for so many rows with all rows of the case on a ptxvm for this SM, and compares every result. */
+/* Launches the kernel for so many rows with all rows of the case on ptxvm as this SM, or on a GPU, and compares every result. */
 bool integer_rows_run(const char *sm, const integer_case *c, int64_t planned);
 
 #endif

@@ -1,4 +1,4 @@
-/* Launches one step of an operation on a ptxvm. */
+/* Launches one step of an operation on the device under test. */
 #include "device/step_launch.h"
 
 #include <stdlib.h>
@@ -6,17 +6,16 @@
 
 #include "test.h"
 
-bool step_launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm_address *at,
-                 ptxvm_address workspace)
+bool step_launch(machine *vm, const kernel_step *step, const ptxvm_address *at, ptxvm_address workspace)
 {
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
+    machine_module *module = NULL;
+    machine_kernel *kernel = NULL;
     kernel_text text;
     ptx_error error;
     uint64_t params[KERNEL_PARAMS_MAX];
     char entry[64];
     kernel_entry_name(step->row, entry, sizeof entry);
-    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(sm), NULL, &text, &error)) {
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(machine_sm(vm)), NULL, &text, &error)) {
         FAIL("%s", error.text);
         return false;
     }
@@ -33,15 +32,16 @@ bool step_launch(ptxvm *vm, const char *sm, const kernel_step *step, const ptxvm
         .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
         .block = {step->block, 1, 1},
         .shared_bytes = step->shared};
-    bool ok = ptxvm_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
-              ptxvm_module_kernel(module, entry, &kernel) == PTXVM_OK &&
-              ptxvm_launch(vm, kernel, &config, block, last->offset + last->size) == PTXVM_OK;
+    bool ok = machine_module_load(vm, text.ptx, strlen(text.ptx), &module) == PTXVM_OK &&
+              machine_module_kernel(module, entry, &kernel) == PTXVM_OK &&
+              machine_launch(vm, kernel, &config, block, last->offset + last->size) == PTXVM_OK;
     int findings = 0;
-    const ptxvm_finding *found = ok ? ptxvm_findings(vm, &findings, NULL) : NULL;
+    const ptxvm_finding *found =
+        ok && machine_ptxvm(vm) ? ptxvm_findings(machine_ptxvm(vm), &findings, NULL) : NULL;
     if (!ok || findings)
-        FAIL("%s", ok ? found[0].message : ptxvm_last_error(vm));
+        FAIL("%s", ok ? found[0].message : machine_last_error(vm));
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
     free(text.ptx);
     return ok;
 }

@@ -3,10 +3,10 @@
 #define QDNN_TEST_PARITY_LONG_SUM_H
 
 #include "kernels/kernels.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 
 /* Lists of every length that a line of the kernel distinguishes, each sum compared with host_ref. The specification is that of
  * lsq_backward. */
-void long_sum_lists(ptxvm *vm, const char *sm, const kernel_spec *spec);
+void long_sum_lists(machine *vm, const kernel_spec *spec);
 
 #endif

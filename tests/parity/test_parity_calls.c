@@ -1,6 +1,6 @@
 /* One-shot calls keep their plans in the handle: calls that differ in one thing alone must not get each
  * other's. */
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "parity/trial.h"
 #include "formats/sample.h"
 #include "test.h"
@@ -39,10 +39,9 @@ static void make_variations(const kernel_row *row, data_kind kind, quant_case ou
     CHECK_EQ_I64(v - out, VARIATIONS);
 }
 
-TEST_EACH(ParityCalls, ThatDifferInOneThing, parity_row_count, parity_row_name)
+DEVICE_EACH(ParityCalls, ThatDifferInOneThing, parity_row_count, parity_row_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 1, "all");
     bool alive = handle != NULL;
     const int kinds = sample_is_search(parity_row_at(index)) ? 1 : DATA_KINDS;
     for (int kind = 0; kind < kinds; kind++) {
@@ -53,5 +52,5 @@ TEST_EACH(ParityCalls, ThatDifferInOneThing, parity_row_count, parity_row_name)
             alive = parity_run(handle, &trial);
         }
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

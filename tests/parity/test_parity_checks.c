@@ -2,7 +2,7 @@
  * parity suite that checks nothing would pass as well. */
 #include <stdio.h>
 
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "parity/trial.h"
 #include "support/process.h"
 #include "test.h"
@@ -63,7 +63,7 @@ static void check_found(const quant_case *c, const quant_operands *o, mistake wh
     temp_dir_make(folder, sizeof folder);
     snprintf(log, sizeof log, "%s/log", folder);
     test_push_note("%s, operand %s, mistake %d", c->row->name, quant_operand_name(where), (int)what);
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", log);
+    qdnnHandle_t handle = device_begin_logged("sm_90", 1, "all", log);
     if (handle) {
         CHECK_EQ_I64(call_with(handle, c, o, what, where), QDNN_STATUS_EXECUTION_FAILED_STICKY);
         CHECK_EQ_I64(qdnnSynchronize(handle), QDNN_STATUS_EXECUTION_FAILED_STICKY);
@@ -72,7 +72,7 @@ static void check_found(const quant_case *c, const quant_operands *o, mistake wh
         CHECK_HAS(text, entry);
         CHECK_HAS(text, words);
     }
-    ptxvm_end(handle);
+    device_end(handle);
     test_pop_note();
     temp_dir_remove(folder);
 }
@@ -90,22 +90,22 @@ static void check_operands(const kernel_row *row, mistake what, bool written_too
     quant_operands_free(&o);
 }
 
-TEST_EACH(ParityFinds, AByteTooShort, parity_row_count, parity_row_name)
+DEVICE_EACH(ParityFinds, AByteTooShort, parity_row_count, parity_row_name)
 {
-    NEED_PTXVM;
+    ONLY_PTXVM("checks of memory");
     check_operands(parity_row_at(index), TOO_SHORT, true, "past the end");
 }
 
-TEST_EACH(ParityFinds, AnInputThatNobodyWrote, parity_row_count, parity_row_name)
+DEVICE_EACH(ParityFinds, AnInputThatNobodyWrote, parity_row_count, parity_row_name)
 {
-    NEED_PTXVM;
+    ONLY_PTXVM("checks of memory");
     check_operands(parity_row_at(index), NOT_WRITTEN, false, "were never written");
 }
 
 /* It is the check that finds it: without it, and without the mistake, the calls succeed. */
-TEST_CASE(ParityFinds, NothingWhereNothingIs)
+DEVICE_CASE(ParityFinds, NothingWhereNothingIs)
 {
-    NEED_PTXVM;
+    ONLY_PTXVM("checks of memory");
     static const struct {
         const char *checks;
         mistake what;
@@ -114,10 +114,10 @@ TEST_CASE(ParityFinds, NothingWhereNothingIs)
     quant_operands o;
     REQUIRE(quant_operands_make(&c, &o));
     for (int i = 0; i < 2; i++) {
-        qdnnHandle_t handle = ptxvm_begin("sm_90", 1, calls[i].checks, "stderr");
+        qdnnHandle_t handle = device_begin("sm_90", 1, calls[i].checks);
         if (handle)
             CHECK_QDNN(call_with(handle, &c, &o, calls[i].what, QDNN_OPERAND_X));
-        ptxvm_end(handle);
+        device_end(handle);
     }
     quant_operands_free(&o);
 }
@@ -138,12 +138,12 @@ static bool comparison_sees(qdnnHandle_t handle, int64_t place)
     return seen;
 }
 
-TEST_CASE(ParityFinds, AChangedByteInABufferAndAroundIt)
+DEVICE_CASE(ParityFinds, AChangedByteInABufferAndAroundIt)
 {
-    NEED_PTXVM;
     static const int64_t places[] = {-65, -1, 0, 3, 4, 67};
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_90", 1, "all");
     for (size_t i = 0; handle && i < sizeof places / sizeof places[0]; i++)
         CHECK(comparison_sees(handle, places[i]));
-    ptxvm_end(handle);
+    device_end(handle);
 }

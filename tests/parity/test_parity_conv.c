@@ -4,7 +4,7 @@
 
 #include "device/integer_case.h"
 #include "formats/sample.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -162,14 +162,13 @@ static int conv_count(void)
 static void conv_name(int index, char *text, size_t size)
 {
     const int64_t *c = channels[index / LENGTH(sms)];
-    snprintf(text, size, "c%lld_o%lld_g%lld_%s", (long long)c[0], (long long)c[1], (long long)c[2],
-             sms[index % LENGTH(sms)]);
+    snprintf(text, size, "c%lld_o%lld_g%lld_turn_%d", (long long)c[0], (long long)c[1], (long long)c[2],
+             index % LENGTH(sms));
 }
 
-TEST_EACH(ParityInteger, Convolutions, conv_count, conv_name)
+DEVICE_EACH(ParityInteger, Convolutions, conv_count, conv_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 1 + index % 4, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % LENGTH(sms)], 1 + index % 4, "all");
     bool alive = handle != NULL;
     for (int j = 0; j < LENGTH(windows) && alive; j++)
         for (int turn = 0; turn < 2 && alive; turn++) {
@@ -179,7 +178,7 @@ TEST_EACH(ParityInteger, Convolutions, conv_count, conv_name)
             alive = run_conv(handle, &c, (uint32_t)(index * 100 + j * 10 + turn));
             test_pop_note();
         }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Trials: one text, many shapes (docs/mutation.md) ---- */
@@ -296,10 +295,9 @@ static conv_case trial_at(int text, int i)
 }
 
 /* By default few of the trials. */
-TEST_ROWS(ParityInteger, ConvTrials, texts)
+DEVICE_ROWS(ParityInteger, ConvTrials, texts)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(texts[index].sm, 1 + index % 4, "all", "stderr");
+    qdnnHandle_t handle = device_begin(texts[index].sm, 1 + index % 4, "all");
     bool alive = handle != NULL;
     for (int i = sample_is_full() ? 0 : index % 6; i < LENGTH(trials) && alive;
          i += sample_is_full() ? 1 : 6) {
@@ -310,5 +308,5 @@ TEST_ROWS(ParityInteger, ConvTrials, texts)
         alive = run_conv(handle, &c, (uint32_t)(1000 * index + i + 1));
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/product_case.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -102,15 +102,14 @@ static product_case product_with_blocks(const kernel_row *row, const block_case 
     return p;
 }
 
-TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
+DEVICE_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
 {
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(block_cases); i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[(index + i) % LENGTH(sms)], 0, "all");
         product_case c =
             product_with_blocks(block_row_at(index), &block_cases[i], (uint32_t)(index + 31 * i + 1));
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
-        ptxvm_end(handle);
+        device_end(handle);
         if (!alive)
             return;
     }
@@ -118,12 +117,11 @@ TEST_EACH(ParityFewRows, Blocks, block_row_count, block_row_name)
 
 /* TQ1_0: an infinite scale makes infinite weights of digits other than 1, which the short way of decoding
  * does not. Rows take turns: all digits are 0, all are 2, and as they were. */
-TEST_CASE(ParityFewRows, TernaryScalesThatAreInfinite)
+DEVICE_CASE(ParityFewRows, TernaryScalesThatAreInfinite)
 {
-    NEED_PTXVM;
     enum { BLOCK = 54, SCALE_AT = 52, K = 512 };
     static const uint8_t infinite[2] = {0x00, 0x7C};
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 0, "all");
     for (int64_t m = 1; m <= 16 && handle; m *= 4) {
         const block_case shape = {m, 6, K, 0, F32, DATA_NORMAL, false, false, false};
         product_case c = product_with_blocks(kernel_find("dequantize_gguf_tq1_0"), &shape, (uint32_t)m);
@@ -147,7 +145,7 @@ TEST_CASE(ParityFewRows, TernaryScalesThatAreInfinite)
         }
         product_operands_free(&o);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Weights [K, N] ---- */
@@ -275,17 +273,16 @@ static bool is_served(const column_format *f)
     return strcmp(f->name, "six_bits") != 0;
 }
 
-TEST_ROWS(ParityFewRows, Columns, column_formats)
+DEVICE_ROWS(ParityFewRows, Columns, column_formats)
 {
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(column_cases); i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[(index + i) % LENGTH(sms)], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[(index + i) % LENGTH(sms)], 0, "all");
         product_case c =
             product_of_columns(&column_formats[index], &column_cases[i], (uint32_t)(index + 31 * i + 1));
         if (column_cases[i].m == 16 && is_served(&column_formats[index]))
             c.choice = "kernel columns with tiles of 16 rows";
         bool alive = handle && product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
-        ptxvm_end(handle);
+        device_end(handle);
         if (!alive)
             return;
     }
@@ -322,7 +319,7 @@ static void set_exponents(exponents kind, uint8_t *blocks, size_t count)
     }
 }
 
-TEST_CASE(ParityFewRows, UnitsOfBlocks)
+DEVICE_CASE(ParityFewRows, UnitsOfBlocks)
 {
     static const struct {
         exponents exponents;
@@ -335,10 +332,9 @@ TEST_CASE(ParityFewRows, UnitsOfBlocks)
         {EXPONENT_ABOVE, DATA_NORMAL, 1, 1024, false},   {EXPONENTS_OF_ZEROS, DATA_NORMAL, 1, 2560, false},
         {EXPONENTS_OF_ZEROS, DATA_HUGE, 4, 1024, false}, {EXPONENTS_ANY, DATA_NORMAL, 1, 512, false}};
     static const char *const targets[] = {"sm_75", "sm_80", "sm_100"};
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(cases) * LENGTH(targets); i++) {
         const int k = i / LENGTH(targets);
-        qdnnHandle_t handle = ptxvm_begin(targets[i % LENGTH(targets)], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(targets[i % LENGTH(targets)], 0, "all");
         block_case shape = {cases[k].m, 5, cases[k].k, 0, F16, cases[k].x, false, cases[k].gated, false};
         product_case c = product_with_blocks(kernel_find("dequantize_gguf_mxfp4"), &shape, (uint32_t)i + 1);
         product_operands o;
@@ -349,17 +345,16 @@ TEST_CASE(ParityFewRows, UnitsOfBlocks)
             CHECK(product_run_operands(handle, &c, BUFFER_EXACT, &o));
             product_operands_free(&o);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
 /* Scales around the largest that cheap decodes serve, all alike, so that none of them takes the slow path
  * because of another: bytes and nibbles, along K and along N. */
-TEST_CASE(ParityFewRows, LargeScales)
+DEVICE_CASE(ParityFewRows, LargeScales)
 {
     static const char *const rows[] = {"dequantize_int8", "dequantize_int4"};
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
     for (int i = 0; i < 48; i++) {
         const bool k_rows = i % 2;
         const int exponent = 20 + i / 4;
@@ -390,5 +385,5 @@ TEST_CASE(ParityFewRows, LargeScales)
             product_operands_free(&o);
         }
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -7,7 +7,7 @@
 #include "device/product_case.h"
 #include "formats/sample.h"
 #include "parity/matrix.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -168,20 +168,19 @@ static bool is_served(const product_case *c, kernel_product product)
     return kernel_product_fits(row, &spec, &problem);
 }
 
-TEST_EACH(ParityGemv, OnPtxvm, format_count, format_name)
+DEVICE_EACH(ParityGemv, HostRef, format_count, format_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = row_of(formats[index]);
     int served = 0;
     for (int sm = 0; sm < LENGTH(sms); sm++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[sm], 0, "all");
         bool alive = handle != NULL;
         for (int i = sm; i < TRIALS && alive; i += LENGTH(sms)) {
             product_case c = case_at(row, i);
             served += is_served(&c, KERNEL_PRODUCT_GEMV);
             alive = product_run(handle, &c, i % 4 == 3 ? BUFFER_EXACT : BUFFER_BANDS);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
     CHECK(served > TRIALS / 2);
 }
@@ -219,21 +218,20 @@ static product_case ragged_case_at(const kernel_row *row, int trial)
     return c;
 }
 
-TEST_EACH(ParityRagged, OnPtxvm, ragged_count, ragged_name)
+DEVICE_EACH(ParityRagged, HostRef, ragged_count, ragged_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = row_of(ragged_formats[index]);
     const int trials = sample_is_full() ? 120 : 12;
     int served = 0;
     for (int sm = 0; sm < LENGTH(sms); sm++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[sm], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[sm], 0, "all");
         bool alive = handle != NULL;
         for (int i = sm; i < trials && alive; i += LENGTH(sms)) {
             product_case c = ragged_case_at(row, i);
             served += is_served(&c, KERNEL_PRODUCT_RAGGED);
             alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
     CHECK(served > trials / 2);
 }
@@ -258,12 +256,11 @@ static product_case batch_case(const char *format, int64_t m)
 
 /* Every row of a batch by the device, then its bits against those of the row alone: x of a smaller batch is the beginning
  * of a larger one's. */
-TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
+DEVICE_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
 {
-    NEED_PTXVM;
     static const char *const some[] = {"int4", "nf4", "int8_zp", "e4m3"};
     static const int64_t batches[] = {1, 2, 3, 4, 7, 8, 13, 16, 17, 33, 64};
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 0, "all");
     for (int f = 0; handle && f < LENGTH(some); f++) {
         product_case largest = batch_case(some[f], 64);
         product_operands all;
@@ -279,17 +276,16 @@ TEST_CASE(ParityGemv, RowsOfABatchAreRowsAlone)
         }
         product_operands_free(&all);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Rows of an odd number of nibbles begin in the middle of a byte, in both orders of nibbles; from sm_100 on
  * they are decoded in another way. */
-TEST_CASE(ParityRagged, NibblesInBothOrders)
+DEVICE_CASE(ParityRagged, NibblesInBothOrders)
 {
-    NEED_PTXVM;
     static const char *const some[] = {"sm_80", "sm_100", "sm_120"};
     for (int i = 0; i < LENGTH(some); i++) {
-        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(some[i], 0, "all");
         for (int high = 0; handle && high < 2; high++) {
             product_case c = batch_case("int4", 1 + i);
             c.weights.dims[1] = 321;
@@ -299,7 +295,7 @@ TEST_CASE(ParityRagged, NibblesInBothOrders)
             CHECK(is_served(&c, KERNEL_PRODUCT_RAGGED));
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
@@ -325,28 +321,26 @@ static void check_fused(qdnnHandle_t handle, const char *format, int64_t m)
     product_operands_free(&b);
 }
 
-TEST_CASE(ParityGemv, FusedIsDequantizeThenProduct)
+DEVICE_CASE(ParityGemv, FusedIsDequantizeThenProduct)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
     for (int f = 0; handle && f < LENGTH(formats) && strncmp(formats[f], "plain", 5) != 0; f++) {
         test_push_note("%s", formats[f]);
         check_fused(handle, formats[f], 1 + f % 3);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- The same bits on every SM ---- */
 
-TEST_CASE(ParityGemv, TheSameOnEverySm)
+DEVICE_CASE(ParityGemv, TheSameOnEverySm)
 {
-    NEED_PTXVM;
     static const char *const all[] = {"sm_75",  "sm_80",  "sm_86",  "sm_89", "sm_90",
                                       "sm_100", "sm_103", "sm_110", "sm_120"};
     static const char *const some[] = {"int4", "nf4", "e2m1", "e4m3"};
     for (int i = 0; i < LENGTH(all); i++) {
-        qdnnHandle_t handle = ptxvm_begin(all[i], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(all[i], 0, "all");
         for (int f = 0; handle && f < LENGTH(some); f++) {
             product_case c = batch_case(some[f], 1 + f);
             c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3
@@ -354,19 +348,18 @@ TEST_CASE(ParityGemv, TheSameOnEverySm)
                                                                 : QDNN_SCALE_F32;
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
 /* Scales in bf16 that f16 can represent and some that it cannot: the latter are decoded in another way from
  * sm_100 on, and the largest in a third. */
-TEST_CASE(ParityGemv, ScalesInBf16)
+DEVICE_CASE(ParityGemv, ScalesInBf16)
 {
-    NEED_PTXVM;
     static const char *const some[] = {"sm_90", "sm_100", "sm_120"};
     static const data_kind kinds[] = {DATA_NORMAL, DATA_SUBNORMAL, DATA_HUGE};
     for (int i = 0; i < LENGTH(some); i++) {
-        qdnnHandle_t handle = ptxvm_begin(some[i], 0, "all", "stderr");
+        qdnnHandle_t handle = device_begin(some[i], 0, "all");
         for (int k = 0; handle && k < LENGTH(kinds); k++) {
             product_case c = batch_case("int4", 1 + k % 2);
             c.weights.spec.scale = QDNN_SCALE_BF16;
@@ -376,6 +369,6 @@ TEST_CASE(ParityGemv, ScalesInBf16)
             c.weights.extent = 0;
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }

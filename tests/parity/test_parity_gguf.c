@@ -5,7 +5,7 @@
 
 #include "device/device_buffer.h"
 #include "formats/gguf_vectors.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
@@ -60,18 +60,17 @@ static void check_known(qdnnHandle_t handle, const known_rows *k)
 static void check_on_every_sm(const known_rows *k)
 {
     for (int i = 0; i < SMS; i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[i], i, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[i], i, "all");
         test_push_note("%s", sms[i]);
         if (handle)
             check_known(handle, k);
         test_pop_note();
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
-TEST_ROWS(ParityGguf, NoByteDiffers, gguf_files)
+DEVICE_ROWS(ParityGguf, NoByteDiffers, gguf_files)
 {
-    NEED_PTXVM;
     const gguf_file *file = &gguf_files[index];
     gguf_vectors v;
     if (!gguf_vectors_read(file, &v))
@@ -82,9 +81,8 @@ TEST_ROWS(ParityGguf, NoByteDiffers, gguf_files)
     gguf_vectors_free(&v);
 }
 
-TEST_ROWS(ParityGguf, Encodes, gguf_encoded_blocks)
+DEVICE_ROWS(ParityGguf, Encodes, gguf_encoded_blocks)
 {
-    NEED_PTXVM;
     const gguf_encoded *known = &gguf_encoded_blocks[index];
     uint8_t block[GGUF_BYTES_MAX];
     float values[GGUF_VALUES_MAX];
@@ -116,13 +114,12 @@ static void check_decoded(qdnnHandle_t handle, const gguf_decoded *known)
     qdnnDestroyQuantDescriptor(quant);
 }
 
-TEST_ROWS(ParityGguf, Decodes, gguf_decoded_blocks)
+DEVICE_ROWS(ParityGguf, Decodes, gguf_decoded_blocks)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % SMS], index, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % SMS], index, "all");
     if (handle)
         check_decoded(handle, &gguf_decoded_blocks[index]);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- What is refused ---- */
@@ -153,13 +150,13 @@ TEST_CASE(ParityGguf, RowsThatAreNotWholeBlocksAreRefused)
 }
 
 /* Formats that are only read have no quantize, and none has scales of their own to compute. */
-TEST_CASE(ParityGguf, OperationsThatThereAreNot)
+DEVICE_CASE(ParityGguf, OperationsThatThereAreNot)
 {
-    NEED_PTXVM;
     qdnnTensorDescriptor_t tensor = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     qdnnPlan_t plan = NULL;
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 0, "all", "stderr");
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_90", 0, "all");
     describe(QDNN_BLOCK_IQ4_XS, QDNN_DATA_F32, 2, 256, &tensor, &quant);
     CHECK_EQ_I64(qdnnCreateQuantizePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
     CHECK_EQ_I64(qdnnCreateScalePlan(handle, tensor, quant, &plan), QDNN_STATUS_NOT_SUPPORTED);
@@ -168,5 +165,5 @@ TEST_CASE(ParityGguf, OperationsThatThereAreNot)
     CHECK_HAS(text, "gguf_iq4_xs does not have this operation; it has: quant.gguf_iq4_xs.dequantize");
     qdnnDestroyTensorDescriptor(tensor);
     qdnnDestroyQuantDescriptor(quant);
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -1,4 +1,4 @@
-/* Integer products through the public API against host_ref, on ptxvm: as six SMs, with every check on. */
+/* Integer products through the public API against host_ref; on ptxvm as six SMs, with every check on. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,7 @@
 
 #include "device/device_buffer.h"
 #include "device/integer_case.h"
-#include "parity/gpu.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -66,7 +65,7 @@ static int turn_count(void)
 
 static void turn_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", kinds[index / LENGTH(sms)].name, sms[index % LENGTH(sms)]);
+    snprintf(text, size, "%s_turn_%d", kinds[index / LENGTH(sms)].name, index % LENGTH(sms));
 }
 
 /* One kind of product in every shape. */
@@ -86,24 +85,11 @@ static void run_shapes(qdnnHandle_t handle, int kind, int turn)
     }
 }
 
-TEST_EACH(ParityInteger, Products, turn_count, turn_name)
+DEVICE_EACH(ParityInteger, Products, turn_count, turn_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 1 + index % 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % LENGTH(sms)], 1 + index % 3, "all");
     run_shapes(handle, index / LENGTH(sms), index);
-    ptxvm_end(handle);
-}
-
-TEST_ROWS(ParityInteger, OnGpu, kinds)
-{
-    char reason[512];
-    qdnnHandle_t handle = gpu_begin(reason, sizeof reason);
-    if (!handle && gpu_required())
-        FAIL("a GPU is required, and there is none: %s", reason);
-    if (!handle)
-        SKIP("no GPU: %s", reason);
-    run_shapes(handle, index, index);
-    gpu_end(handle);
+    device_end(handle);
 }
 
 /* Sums beyond 2^31, and every code at an end of its range. */
@@ -135,23 +121,22 @@ static void end_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", ends[index / LENGTH(sms)].name, sms[index % LENGTH(sms)]);
 }
 
-TEST_EACH(ParityInteger, Ends, end_count, end_name)
+DEVICE_EACH(ParityInteger, Ends, end_count, end_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index % LENGTH(sms)]);
     integer_case c = ends[index / LENGTH(sms)];
     bool is_long = c.k > 10000;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 2, is_long ? "none" : "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % LENGTH(sms)], 2, is_long ? "none" : "all");
     c.seed = 7;
     if (handle)
         integer_case_run(handle, &c);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Any number of rows up to that of the plan, and the same bits. */
-TEST_CASE(ParityInteger, FewerRows)
+DEVICE_CASE(ParityInteger, FewerRows)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 2, "all");
     for (int64_t rows = 0; rows <= 130 && handle; rows += 13) {
         integer_case c = {.name = "fewer",
                           .x = I8,
@@ -165,5 +150,5 @@ TEST_CASE(ParityInteger, FewerRows)
         c.rows = rows ? rows : 1;
         integer_case_run(handle, &c);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -6,7 +6,7 @@
 
 #include "device/integer_case.h"
 #include "formats/sample.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -21,6 +21,12 @@ static int sm_count(void)
 static void sm_name(int index, char *text, size_t size)
 {
     snprintf(text, size, "%s", sms[index]);
+}
+
+/* A turn has trials of its own, a case for an SM none. */
+static void turn_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "turn_%d", index);
 }
 
 /* ---- Dots ---- */
@@ -111,14 +117,14 @@ static bool run_dot(qdnnHandle_t handle, const dot_case *given, qdnnDataType_t y
     return ok;
 }
 
-TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, Dots, sm_count, sm_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index]);
     static const int64_t lengths[] = {0, 1, 7, 8, 9, 31, 32, 1000, 1025, 70001};
     static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16};
     const uint32_t a = 0xCDEF4321, b = 0xFEDC1234;
     const dot_case known = {8, CODES_ANY, CODES_ANY, 0, 0, 0.5f, 0.25f, DOT_ANY};
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 3, "all");
     bool alive = handle && run_dot(handle, &known, QDNN_DATA_I32, 1, &a, &b) &&
                  run_dot(handle, &known, QDNN_DATA_F32, 1, &a, &b);
     for (int i = 0; i < LENGTH(lengths) && alive; i++)
@@ -126,7 +132,7 @@ TEST_EACH(ParityInteger, Dots, sm_count, sm_name)
             const dot_case one = {lengths[i], CODES_ANY, CODES_ANY, 0, 0, 0.5f, 0.25f, DOT_ANY};
             alive = run_dot(handle, &one, types[k], (uint32_t)(10 * i + k), NULL, NULL);
         }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Vectors that end within the first, second and third turn of the threads, within and right behind a word, read by words and by 16 bytes;
@@ -154,17 +160,16 @@ static const dot_case dot_trials[] = {
 };
 /* clang-format on */
 
-TEST_EACH(ParityInteger, DotTrials, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, DotTrials, sm_count, turn_name)
 {
-    NEED_PTXVM;
     static const qdnnDataType_t types[] = {QDNN_DATA_I32, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 1, "all");
     bool alive = handle != NULL;
     for (int type = 0; type < LENGTH(types); type++)
         for (int i = 0; i < LENGTH(dot_trials) && alive; i++)
             if (sample_is_full() || (i + index) % LENGTH(types) == type)
                 alive = run_dot(handle, &dot_trials[i], types[type], (uint32_t)(100 * type + i), NULL, NULL);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- The largest ---- */
@@ -316,9 +321,9 @@ static integer_buffers top_inputs(const top_case *c, uint32_t seed)
     return b;
 }
 
-TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, TheLargest, sm_count, sm_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index]);
     static const top_case cases[] = {
         {1, 1, 1, 1, QDNN_DATA_I32, TOP_PLAIN},
         {2, 3, 9, 1, QDNN_DATA_F32, TOP_PLAIN},
@@ -336,7 +341,7 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
         {1, 2050, 1, 1, QDNN_DATA_I32, TOP_ZEROS},
         {6, 2049, 2, 33, QDNN_DATA_I32, TOP_MOSTLY_NAN},
     };
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 5, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(cases) && alive; i++) {
         integer_buffers b = top_inputs(&cases[i], (uint32_t)(100 * i + index));
@@ -344,7 +349,7 @@ TEST_EACH(ParityInteger, TheLargest, sm_count, sm_name)
         alive = run_top(handle, &cases[i], &b);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* The product by itself, on the same data: its scores, of which the test above takes the largest. */
@@ -407,11 +412,10 @@ static const struct {
 };
 /* clang-format on */
 
-TEST_EACH(ParityInteger, TopTrials, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, TopTrials, sm_count, turn_name)
 {
-    NEED_PTXVM;
     const bool full = sample_is_full();
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 5, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 4 * LENGTH(top_trials) && alive; i++) {
         const int trial = i % LENGTH(top_trials), turn = i / LENGTH(top_trials);
@@ -430,7 +434,7 @@ TEST_EACH(ParityInteger, TopTrials, sm_count, sm_name)
         alive = run_top(handle, &c, &b);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Known answers ---- */
@@ -459,16 +463,16 @@ static integer_buffers known_inputs(void)
     return b;
 }
 
-TEST_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index]);
     static const float expected[] = {10.875f, -5.4375f, -0.9375f, -0.1875f, 0.09375f, 1.40625f};
     const int64_t x[] = {2, 9}, w[] = {3, 9}, y[] = {2, 3};
     qdnnTensorDescriptor_t t[3] = {NULL};
     qdnnIntegerDescriptor_t d = NULL;
     qdnnPlan_t plan = NULL;
     qdnnPlanInfo_t info = {.size = sizeof info};
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 1, "all");
     integer_buffers b = known_inputs();
     memcpy(integer_buffer(&b, QDNN_OPERAND_Y, sizeof expected, true), expected, sizeof expected);
     if (handle && CHECK_QDNN(qdnnCreateIntegerDescriptor(&d)) &&
@@ -483,15 +487,15 @@ TEST_EACH(ParityInteger, KnownProduct, sm_count, sm_name)
     integer_tensors_destroy(t, 3);
     qdnnDestroyIntegerDescriptor(d);
     integer_buffers_free(&b);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
-TEST_EACH(ParityInteger, KnownTop, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, KnownTop, sm_count, sm_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index]);
     static const float scores[] = {10.875f, 1.40625f};
     static const int32_t places[] = {0, 2};
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 1, "all");
     integer_buffers b = known_inputs();
     const top_case c = {2, 3, 9, 1, QDNN_DATA_I32, TOP_PLAIN};
     integer_buffer(&b, QDNN_OPERAND_Y, 8, true);
@@ -503,5 +507,5 @@ TEST_EACH(ParityInteger, KnownTop, sm_count, sm_name)
     free(b.host[QDNN_OPERAND_TOP_INDEX]);
     if (handle)
         run_top(handle, &c, &b);
-    ptxvm_end(handle);
+    device_end(handle);
 }

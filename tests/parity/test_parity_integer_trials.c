@@ -7,7 +7,7 @@
 #include "device/integer_expose.h"
 #include "device/integer_rows.h"
 #include "formats/sample.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -225,13 +225,12 @@ static void case_name(int index, char *text, size_t size)
     snprintf(text, size, "%s_%s", kinds[index % LENGTH(kinds)].name, sizes[size_of(index)].name);
 }
 
-TEST_EACH(ParityInteger, Trials, case_count, case_name)
+DEVICE_EACH(ParityInteger, Trials, case_count, case_name)
 {
-    NEED_PTXVM;
     const int kind = index % LENGTH(kinds), size = size_of(index);
-    qdnnHandle_t handle = ptxvm_begin(sizes[size].sms[kind % 2], 1 + kind % 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sizes[size].sms[kind % 2], 1 + kind % 3, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < ALL_TRIALS && alive; i += sample_is_full() ? 1 : 5)
         alive = run_trial(handle, kind, size, (i + (sample_is_full() ? 0 : index % 5)) % ALL_TRIALS);
-    ptxvm_end(handle);
+    device_end(handle);
 }

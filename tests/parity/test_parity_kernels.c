@@ -1,4 +1,4 @@
-/* The kernels that compute a product by the exact contract, launched directly on ptxvm: whichever is chosen,
+/* The kernels that compute a product by the exact contract, launched directly: whichever is chosen,
  * whatever its tiles, however its lanes are dealt out, on every SM, in every order of warps and blocks and in
  * every batch, the bits of a row are those of host_ref. A kernel that is added to kernel_product takes part
  * automatically. */
@@ -10,8 +10,8 @@
 #include "driver/api/request.h"
 #include "formats/sample.h"
 #include "parity/matmul.h"
-#include "parity/ptxvm.h"
-#include "ptxvm/ptxvm.h"
+#include "device/under_test.h"
+#include "device/machine.h"
 #include "support/checks.h"
 #include "test.h"
 
@@ -52,7 +52,7 @@ static int ways_of(const kernel_row *row, const kernel_spec *spec, kernel_proble
     return count;
 }
 
-/* ---- A product on a ptxvm ---- */
+/* ---- A product ---- */
 
 typedef struct scene {
     product_case c;
@@ -120,8 +120,7 @@ static bool loops_over_rows(kernel_product product)
 }
 
 /* Rows [first, first + m) by one way: the whole of y then, the other rows as they were. */
-static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int64_t first, int64_t m,
-                    uint8_t *y)
+static bool compute(machine *vm, const scene *s, const way *w, int64_t first, int64_t m, uint8_t *y)
 {
     ptxvm_address at[QDNN_OPERAND_COUNT] = {0}, base[QDNN_OPERAND_COUNT] = {0}, workspace = 0;
     kernel_problem problem = s->r.problem;
@@ -135,26 +134,26 @@ static bool compute(ptxvm *vm, const char *sm, const scene *s, const way *w, int
             const size_t shift = i == QDNN_OPERAND_X       ? s->c.shift
                                  : i == QDNN_OPERAND_CODES ? s->code_shift
                                                            : 0;
-            ok = ptxvm_alloc(vm, s->o.bytes[i] + shift, &base[i]) == PTXVM_OK &&
-                 ptxvm_write(vm, base[i] + shift, s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
+            ok = machine_alloc(vm, s->o.bytes[i] + shift, &base[i]) == PTXVM_OK &&
+                 machine_write(vm, base[i] + shift, s->o.host[i], s->o.bytes[i]) == PTXVM_OK;
             at[i] = base[i] + shift + bytes_before(s, i, first);
         }
     if (s->c.in_place)
         at[QDNN_OPERAND_RESIDUAL] = at[QDNN_OPERAND_Y];
     if (steps.workspace)
-        ok = ok && ptxvm_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
+        ok = ok && machine_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
     for (int i = 0; i < steps.count && ok; i++) {
         if (s->few_blocks && loops_over_rows(steps.at[i].spec.product))
             steps.at[i].grid[1] = 1;
-        ok = step_launch(vm, sm, &steps.at[i], at, workspace);
+        ok = step_launch(vm, &steps.at[i], at, workspace);
     }
-    ok = ok && CHECK(ptxvm_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
+    ok = ok && CHECK(machine_read(vm, y, base[QDNN_OPERAND_Y], s->o.bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (base[i])
-            ptxvm_free(vm, base[i]);
+            machine_free(vm, base[i]);
     if (workspace)
-        ptxvm_free(vm, workspace);
+        machine_free(vm, workspace);
     return ok;
 }
 
@@ -168,14 +167,14 @@ static void way_note(const way *w, const char *sm)
 static bool check_way(const scene *s, const way *w, const char *sm, uint64_t seed, unsigned checks)
 {
     ptxvm_config config = {.sm = sm, .seed = seed, .checks = checks};
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     const size_t bytes = s->o.bytes[QDNN_OPERAND_Y];
     uint8_t *y = malloc(bytes + 1);
     way_note(w, sm);
-    bool ok = CHECK(y && ptxvm_create(&config, &vm) == PTXVM_OK) && compute(vm, sm, s, w, 0, s->c.m, y) &&
+    bool ok = CHECK(y && machine_create(&config, &vm) == PTXVM_OK) && compute(vm, s, w, 0, s->c.m, y) &&
               CHECK_EQ_MEM(y, s->o.expected, bytes);
     test_pop_note();
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
     free(y);
     return ok;
 }
@@ -479,9 +478,8 @@ static void run_tails(const kernel_row *row, int turn)
         }
 }
 
-TEST_EACH(ParityKernels, Shapes, shape_count, shape_name)
+DEVICE_EACH(ParityKernels, Shapes, shape_count, shape_name)
 {
-    NEED_PTXVM;
     kernel_product product;
     const kernel_row *row = shape_at(index, &product);
     int turn = index, fitting = 0;
@@ -582,9 +580,8 @@ static bool run_stack(int index, int i)
 }
 
 /* By default every sixth. */
-TEST_EACH(ParityKernels, StackShapes, stack_count, stack_name)
+DEVICE_EACH(ParityKernels, StackShapes, stack_count, stack_name)
 {
-    NEED_PTXVM;
     int fitting = 0;
     for (int i = sample_is_full() ? 0 : index % 6; i < LENGTH(stack_shapes); i += sample_is_full() ? 1 : 6)
         fitting += run_stack(index, i);
@@ -603,11 +600,10 @@ static const unsigned stack_products[] = {
 
 /* Every format: a few ways each, which are others for each format. Every other is watched for races, which
  * takes most of the time. */
-TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
 {
     enum { WAYS = 6 };
     static const int64_t ks[] = {264, 520, 301}, ns[] = {72, 136, 45}, ms[] = {37, 70, 133};
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(ks); i++) {
         product_case c = sized(matmul_row_at(index), index + i, ms[(index + i) % 3], ns[i], ks[i]);
         scene s;
@@ -621,9 +617,8 @@ TEST_EACH(ParityKernels, EveryFormat, matmul_row_count, matmul_row_name)
 }
 
 /* The grid: all ways there are, on SMs that take turns. */
-TEST_EACH(ParityKernels, EveryWay, common_count, common_name)
+DEVICE_EACH(ParityKernels, EveryWay, common_count, common_name)
 {
-    NEED_PTXVM;
     product_case c = common_case(index, 70, 72, 776);
     scene s;
     bool ok = scene_begin(&s, &c);
@@ -634,9 +629,8 @@ TEST_EACH(ParityKernels, EveryWay, common_count, common_name)
 
 /* Stacks of experts by all ways: rows spread over experts, some without one, and experts without rows; or all rows on one
  * expert. Ragged tiles, columns that do not fill a block, a K that ends within a round. */
-TEST_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
+DEVICE_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
 {
-    NEED_PTXVM;
     for (int one = 0; one < 2; one++) {
         product_case c = common_case(index, one ? 35 : 45, 40, 352);
         c.experts = one ? 2 : 7;
@@ -658,11 +652,10 @@ TEST_EACH(ParityKernels, EveryWayOfAStack, common_count, common_name)
     }
 }
 
-TEST_EACH(ParityKernels, EverySm, common_count, common_name)
+DEVICE_EACH(ParityKernels, EverySm, common_count, common_name)
 {
     static const way ways[] = {
         {KERNEL_PRODUCT_STAGED, 8, 1}, {KERNEL_PRODUCT_LANEWISE, 32, 1}, {KERNEL_PRODUCT_LANEWISE, 64, 4}};
-    NEED_PTXVM;
     product_case c = common_case(index, 33, 40, 296);
     scene s;
     bool ok = scene_begin(&s, &c);
@@ -672,14 +665,13 @@ TEST_EACH(ParityKernels, EverySm, common_count, common_name)
 }
 
 /* A hundred orders of warps and blocks. */
-TEST_EACH(ParityKernels, EveryOrder, common_count, common_name)
+DEVICE_EACH(ParityKernels, EveryOrder, common_count, common_name)
 {
     enum { ORDERS = 100 };
     static const way ways[] = {{KERNEL_PRODUCT_LANEWISE, 32, 2},
                                {KERNEL_PRODUCT_STAGED, 4, 1},
                                {KERNEL_PRODUCT_LANEWISE, 64, 1},
                                {KERNEL_PRODUCT_LANEWISE, 128, 8}};
-    NEED_PTXVM;
     product_case c = common_case(index, 66, 24, 40);
     scene s;
     bool ok = scene_begin(&s, &c);
@@ -689,20 +681,19 @@ TEST_EACH(ParityKernels, EveryOrder, common_count, common_name)
 }
 
 /* Row i of a batch of 1 to 64 rows has the bits that it has alone. */
-TEST_EACH(ParityKernels, EveryBatch, common_count, common_name)
+DEVICE_EACH(ParityKernels, EveryBatch, common_count, common_name)
 {
     enum { ROWS = 64 };
-    NEED_PTXVM;
     product_case c = common_case(index, ROWS, 40, 296);
     ptxvm_config config = {.sm = "sm_90"};
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     scene s;
-    bool ok = scene_begin(&s, &c) && CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    bool ok = scene_begin(&s, &c) && CHECK(machine_create(&config, &vm) == PTXVM_OK);
     const size_t bytes = s.o.bytes[QDNN_OPERAND_Y], row = bytes / ROWS;
     uint8_t *alone = malloc(bytes + 1), *y = malloc(bytes + 1);
     ok = ok && CHECK(alone && y);
     for (int i = 0; i < ROWS && ok; i++) {
-        ok = compute(vm, "sm_90", &s, &s.ways[0], i, 1, y);
+        ok = compute(vm, &s, &s.ways[0], i, 1, y);
         if (ok)
             memcpy(alone + (size_t)i * row, y + (size_t)i * row, row);
     }
@@ -710,10 +701,10 @@ TEST_EACH(ParityKernels, EveryBatch, common_count, common_name)
         way ways[WAYS_MAX];
         const way *w = &ways[m * 5 % ways_of(s.r.row, &s.r.spec, s.r.problem, m, ways)];
         way_note(w, "sm_90");
-        ok = compute(vm, "sm_90", &s, w, 0, m, y) && CHECK_EQ_MEM(y, alone, (size_t)m * row);
+        ok = compute(vm, &s, w, 0, m, y) && CHECK_EQ_MEM(y, alone, (size_t)m * row);
         test_pop_note();
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
     free(alone);
     free(y);
     scene_end(&s);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/device_buffer.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 enum { OPERANDS_MAX = 5 };
@@ -48,7 +48,7 @@ typedef struct known_call {
 
 static bool begin(known_call *c, int rank, const int64_t *dims, qdnnWeights_t weights, int64_t group_size)
 {
-    *c = (known_call){.handle = ptxvm_begin("sm_90", 1, "all", "stderr")};
+    *c = (known_call){.handle = device_begin("sm_90", 1, "all")};
     return c->handle && CHECK_QDNN(qdnnCreateTensorDescriptor(&c->tensor)) &&
            CHECK_QDNN(qdnnSetTensorDescriptor(c->tensor, QDNN_DATA_F32, rank, dims, NULL)) &&
            CHECK_QDNN(qdnnCreateQuantDescriptor(&c->quant)) &&
@@ -59,7 +59,7 @@ static void end(known_call *c)
 {
     qdnnDestroyQuantDescriptor(c->quant);
     qdnnDestroyTensorDescriptor(c->tensor);
-    ptxvm_end(c->handle);
+    device_end(c->handle);
 }
 
 static bool dequantize(const known_call *c, const known_operand *operands, int count, void *y)
@@ -115,9 +115,8 @@ static const struct {
      0x0102},
 };
 
-TEST_ROWS(ParityKnown, GptqOfEveryWidth, widths)
+DEVICE_ROWS(ParityKnown, GptqOfEveryWidth, widths)
 {
-    NEED_PTXVM;
     static const uint16_t scale[2] = {0x3C00, 0x3800}; /* 1, 1/2 */
     const int rows = widths[index].rows, bits = widths[index].bits;
     for (int version = 1; version <= 2; version++) {
@@ -140,9 +139,8 @@ TEST_ROWS(ParityKnown, GptqOfEveryWidth, widths)
 }
 
 /* Rows that name their groups; the last one names none. */
-TEST_CASE(ParityKnown, GptqWithGroupsByIndex)
+DEVICE_CASE(ParityKnown, GptqWithGroupsByIndex)
 {
-    NEED_PTXVM;
     static const int32_t group[4] = {1, 0, 1, 2};
     static const uint16_t scale[2] = {0x3C00, 0x4000}; /* 1, 2 */
     static const uint32_t code = 0x4321, zero[2] = {1, 2};
@@ -170,9 +168,8 @@ TEST_CASE(ParityKnown, GptqWithGroupsByIndex)
 static const uint32_t awq_codes[2] = {0x75316420, 0x8ACE9BDF}, awq_zeros = 0x11111111;
 static const uint16_t awq_scales[8] = {0x3C00, 0x3C00, 0x4000, 0x3C00, 0x3C00, 0x3C00, 0x3C00, 0x3800};
 
-TEST_CASE(ParityKnown, AwqHasEvenColumnsFirst)
+DEVICE_CASE(ParityKnown, AwqHasEvenColumnsFirst)
 {
-    NEED_PTXVM;
     static const float scale[8] = {1, 1, 2, 1, 1, 1, 1, 0.5f};
     const known_operand operands[] = {{QDNN_OPERAND_CODES, awq_codes, sizeof awq_codes},
                                       {QDNN_OPERAND_SCALE, awq_scales, sizeof awq_scales},
@@ -189,9 +186,8 @@ TEST_CASE(ParityKnown, AwqHasEvenColumnsFirst)
 }
 
 /* Rows 0 and 1 of a column are the low nibbles of its word; two's complement changes the highest bit. */
-TEST_CASE(ParityKnown, AwqRepackedIntoInterleavedWords)
+DEVICE_CASE(ParityKnown, AwqRepackedIntoInterleavedWords)
 {
-    NEED_PTXVM;
     static const uint32_t expected[8] = {0x78, 0x69, 0x5A, 0x4B, 0x3C, 0x2D, 0x1E, 0x0F};
     const known_operand operands[] = {{QDNN_OPERAND_CODES, awq_codes, sizeof awq_codes},
                                       {QDNN_OPERAND_REPACKED, NULL, sizeof expected}};
@@ -214,9 +210,8 @@ TEST_CASE(ParityKnown, AwqRepackedIntoInterleavedWords)
 /* ---- A stack of experts ---- */
 
 /* [E, K, N] with groups that divide K: expert e has codes e + 1 and the scale 2^e, so each has groups of its own. */
-TEST_CASE(ParityKnown, ExpertsHaveGroupsOfTheirOwn)
+DEVICE_CASE(ParityKnown, ExpertsHaveGroupsOfTheirOwn)
 {
-    NEED_PTXVM;
     enum { EXPERTS = 3, K = 16, N = 4 };
     uint32_t codes[EXPERTS * K / 8 * N], zeros[EXPERTS * 2] = {0};
     uint16_t scales[EXPERTS * 2 * N];

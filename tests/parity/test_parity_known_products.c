@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/small_product.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -45,14 +45,13 @@ static void check_named(const small_product *p, const char *operation)
 
 /* ---- quant.linear_4bit ---- */
 
-TEST_CASE(ParityKnownProducts, Linear4Bit)
+DEVICE_CASE(ParityKnownProducts, Linear4Bit)
 {
-    NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 0};
     static const uint32_t words[] = {0x87654321, 0};
     float y[2] = {-1, -1};
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 1, "all");
     if (small_product_begin(&p, handle, (const int64_t[]){1, 2, 8}, 0, linear_4bit) && put_row(&p, x, bias) &&
         small_product_put(&p, QDNN_OPERAND_CODES, words, sizeof words) && small_product_plan(&p) &&
         small_product_run(&p, y)) {
@@ -61,33 +60,31 @@ TEST_CASE(ParityKnownProducts, Linear4Bit)
         check_named(&p, "quant.linear_4bit");
     }
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
-TEST_CASE(ParityKnownProducts, Linear4BitOfFourColumns)
+DEVICE_CASE(ParityKnownProducts, Linear4BitOfFourColumns)
 {
-    NEED_PTXVM;
     static const float x[] = {0, 1, 2, 3, 4, 5, 6, 7}, expected[] = {140, 364, 28, 0};
     static const uint32_t words[] = {0x76543210, 0xFEDCBA98, 0x11111111, 0};
     float y[4] = {-1, -1, -1, -1};
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_75", 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_75", 2, "all");
     if (small_product_begin(&p, handle, (const int64_t[]){1, 4, 8}, 0, linear_4bit) && put_row(&p, x, NULL) &&
         small_product_put(&p, QDNN_OPERAND_CODES, words, sizeof words) && small_product_plan(&p) &&
         small_product_run(&p, y))
         CHECK_EQ_MEM(y, expected, sizeof y);
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
-TEST_CASE(ParityKnownProducts, AffineGrouped)
+DEVICE_CASE(ParityKnownProducts, AffineGrouped)
 {
-    NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, bias[] = {0, 3}, scale[] = {0.5f, 1, 2, 1};
     static const uint32_t words[] = {0x87654321, 0}, zero[] = {1, 0, 4, 0};
     float y[2] = {-1, -1};
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_120", 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_120", 3, "all");
     if (small_product_begin(&p, handle, (const int64_t[]){1, 2, 8}, 0, affine(4)) && put_row(&p, x, bias) &&
         small_product_put(&p, QDNN_OPERAND_CODES, words, sizeof words) &&
         small_product_put(&p, QDNN_OPERAND_SCALE, scale, sizeof scale) &&
@@ -98,7 +95,7 @@ TEST_CASE(ParityKnownProducts, AffineGrouped)
         check_named(&p, "quant.linear_4bit.affine_grouped");
     }
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- The sweep: 24,480 outputs, each exact in any order ---- */
@@ -177,18 +174,17 @@ static void group_name(int index, char *text, size_t size)
     snprintf(text, size, "g%d", group_sizes[index]);
 }
 
-TEST_EACH(ParityKnownProducts, SweepOfAffineGrouped, group_count, group_name)
+DEVICE_EACH(ParityKnownProducts, SweepOfAffineGrouped, group_count, group_name)
 {
-    NEED_PTXVM;
     int outputs = 0;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "memory", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 0, "memory");
     for (int i = 0; i < LENGTH(ns) && handle; i++) {
         test_push_note("N %d", ns[i]);
         outputs += sweep_seeds(handle, ns[i], group_sizes[index]);
         test_pop_note();
     }
     CHECK_EQ_I64(outputs, 24480 / LENGTH(group_sizes));
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- The typed call ---- */
@@ -210,14 +206,14 @@ static qdnnStatus_t typed_plan(typed *t, const qdnnQuantizedType_t *type, int64_
 
 static bool typed_begin(typed *t)
 {
-    t->handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    t->handle = device_begin("sm_90", 1, "all");
     return small_product_begin(&t->p, t->handle, (const int64_t[]){1, 1, 8}, 0, linear_4bit);
 }
 
 static void typed_end(typed *t)
 {
     small_product_end(&t->p);
-    ptxvm_end(t->handle);
+    device_end(t->handle);
 }
 
 static qdnnQuantizedType_t groups_of(int64_t size)
@@ -226,12 +222,12 @@ static qdnnQuantizedType_t groups_of(int64_t size)
 }
 
 /* All 288 are accepted, K that is not a multiple of 8 among them. */
-TEST_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
+DEVICE_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
 {
-    NEED_PTXVM;
     static const int64_t ks[] = {8, 10, 16, 18, 24, 32, 64, 128}, widths[] = {1, 2, 3, 7, 16, 31};
     int accepted = 0;
     typed t;
+    device_launches_nothing();
     if (typed_begin(&t))
         for (int i = 0; i < LENGTH(ks) * LENGTH(widths) * LENGTH(group_sizes); i++) {
             int64_t k = ks[i % LENGTH(ks)], n = widths[i / LENGTH(ks) % LENGTH(widths)];
@@ -244,7 +240,6 @@ TEST_CASE(ParityKnownProducts, EverySpecificationIsAccepted)
 
 TEST_CASE(ParityKnownProducts, SizesOfASpecification)
 {
-    NEED_PTXVM;
     qdnnTensorDescriptor_t w = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     size_t bytes = 0;
@@ -258,15 +253,14 @@ TEST_CASE(ParityKnownProducts, SizesOfASpecification)
 }
 
 /* 257 groups of 8: w = (code - zero) * scale is 1 everywhere, in a different way in each group. */
-TEST_CASE(ParityKnownProducts, ManyGroups)
+DEVICE_CASE(ParityKnownProducts, ManyGroups)
 {
-    NEED_PTXVM;
     enum { MANY = 2056, GROUPS = MANY / 8 };
     static uint32_t words[GROUPS], zero[GROUPS];
     static float scale[GROUPS], x[MANY];
     float y = 0;
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_100", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_100", 1, "all");
     for (int g = 0; g < GROUPS; g++) {
         words[g] = 0x11111111u * (uint32_t)(g % 8 + 1 + (g & 1));
         zero[g] = (uint32_t)(g % 8);
@@ -281,13 +275,12 @@ TEST_CASE(ParityKnownProducts, ManyGroups)
         small_product_run(&p, &y))
         CHECK_EQ_F32(y, 293 * 21 + 0 + 1 + 2 + 3 + 4); /* 2056 = 293 * 7 + 5 */
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* The same words by the typed call: the operands are those of the plain one. */
-TEST_CASE(ParityKnownProducts, TypedCallComputes)
+DEVICE_CASE(ParityKnownProducts, TypedCallComputes)
 {
-    NEED_PTXVM;
     static const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, scale[] = {0.5f, 1, 2, 1};
     static const uint32_t words[] = {0x87654321, 0}, zero[] = {1, 0, 4, 0};
     qdnnQuantizedType_t type = groups_of(4);
@@ -374,11 +367,11 @@ static const struct {
      "whose product overflows; fix: use weights of fewer than 2^58 elements"},
 };
 
-TEST_ROWS(ParityKnownProducts, TypedCallRefuses, refusals)
+DEVICE_ROWS(ParityKnownProducts, TypedCallRefuses, refusals)
 {
-    NEED_PTXVM;
     char sentence[512];
     typed t;
+    device_launches_nothing();
     if (typed_begin(&t)) {
         CHECK_EQ_STR(
             qdnnGetErrorString(typed_plan(&t, &refusals[index].type, refusals[index].k, refusals[index].n)),
@@ -410,7 +403,7 @@ static void check_matvec(int64_t batch, const char *operation)
 {
     float x[2 * 9], y[2 * 3] = {0};
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_89", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_89", 1, "all");
     for (int i = 0; i < 9; i++) {
         x[i] = matvec_x[i];
         x[9 + i] = -matvec_x[i];
@@ -428,33 +421,30 @@ static void check_matvec(int64_t batch, const char *operation)
             check_named(&p, operation);
     }
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
-TEST_CASE(ParityKnownProducts, Int4MatvecScaled)
+DEVICE_CASE(ParityKnownProducts, Int4MatvecScaled)
 {
-    NEED_PTXVM;
     check_matvec(1, NULL);
     check_matvec(1, "quant.int4.matvec.scaled");
 }
 
-TEST_CASE(ParityKnownProducts, Int4BatchedMatvecScaled)
+DEVICE_CASE(ParityKnownProducts, Int4BatchedMatvecScaled)
 {
-    NEED_PTXVM;
     check_matvec(2, NULL);
     check_matvec(2, "quant.int4.batched_matvec.scaled");
 }
 
 /* ---- NVFP4: (code * scale) * global is rounded once each ---- */
 
-TEST_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
+DEVICE_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
 {
-    NEED_PTXVM;
     static const uint8_t code = 0x03, scale = 0x3E; /* 1.5; 1.75 */
     static const float x = 1, global = 0.01f;
     float y = 0;
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_100", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_100", 1, "all");
     if (small_product_begin(&p, handle, (const int64_t[]){1, 1, 1}, 0,
                             (small_weights){QDNN_WEIGHTS_NVFP4, 0, true}) &&
         put_row(&p, &x, NULL) && small_product_put(&p, QDNN_OPERAND_CODES, &code, 1) &&
@@ -466,20 +456,19 @@ TEST_CASE(ParityKnownProducts, Nvfp4RoundsInOrder)
         CHECK_EQ_U32(bits, 0x3CD70A3D);
     }
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Empty sizes ---- */
 
 /* A stack without K: each row gets the bias of its expert, and the row without an expert NaN. */
-TEST_CASE(ParityKnownProducts, StacksWithoutK)
+DEVICE_CASE(ParityKnownProducts, StacksWithoutK)
 {
-    NEED_PTXVM;
     static const float bias[] = {1, 2, 3, 4};
     static const int32_t expert[] = {1, 2, 0};
     float y[6] = {0};
     small_product p;
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 1, "all");
     if (small_product_begin(&p, handle, (const int64_t[]){3, 2, 0}, 2, affine(8)) &&
         small_product_put(&p, QDNN_OPERAND_BIAS, bias, sizeof bias) &&
         small_product_put(&p, QDNN_OPERAND_EXPERT_INDEX, expert, sizeof expert) &&
@@ -492,13 +481,12 @@ TEST_CASE(ParityKnownProducts, StacksWithoutK)
         CHECK_EQ_F32(y[5], 2);
     }
     small_product_end(&p);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* K = 0: the sum is +0; then bias and the rest. M = 0 and N = 0 write nothing. */
-TEST_CASE(ParityKnownProducts, EmptySizes)
+DEVICE_CASE(ParityKnownProducts, EmptySizes)
 {
-    NEED_PTXVM;
     static const small_weights all[] = {
         {QDNN_WEIGHTS_INT4_LINEAR, 0, true}, {QDNN_WEIGHTS_INT4_AFFINE, 8, true},
         {QDNN_WEIGHTS_FP8_E4M3, 0, false},   {QDNN_WEIGHTS_NF4_BYTES, 64, false},
@@ -506,7 +494,7 @@ TEST_CASE(ParityKnownProducts, EmptySizes)
         {QDNN_WEIGHTS_NVFP4, 0, true}};
     static const int64_t sizes[][3] = {{2, 3, 0}, {0, 3, 256}, {2, 0, 256}};
     static const float bias[] = {1, -2, 3}, global = 1;
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 1, "all");
     for (int i = 0; i < LENGTH(all) * LENGTH(sizes) && handle; i++) {
         const int64_t *mnk = sizes[i / LENGTH(all)];
         float y[6] = {0};
@@ -524,5 +512,5 @@ TEST_CASE(ParityKnownProducts, EmptySizes)
         small_product_end(&p);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

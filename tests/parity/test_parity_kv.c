@@ -10,7 +10,7 @@
 #include "formats/kernel_data.h"
 #include "formats/sample.h"
 #include "host_ref/host_ref.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 enum { TOKENS = 23, SLOTS = 31, HEADS = 3, PAGES = 8, PAGE_SLOTS = 4 };
@@ -288,23 +288,21 @@ static void run(qdnnHandle_t handle, const kv_case *c, buffer_kind buffers, size
     qdnnDestroyQuantDescriptor(quant);
 }
 
-TEST_ROWS(ParityKvCache, OnPtxvm, cases)
+DEVICE_ROWS(ParityKvCache, HostRef, cases)
 {
-    NEED_PTXVM;
     kv_data d;
-    qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin(cases[index].sm, 1, "all");
     if (handle && data_make(&cases[index], DATA_SPECIAL, 3, &d)) {
         run(handle, &cases[index], BUFFER_BANDS, 0, &d);
         data_free(&d);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Each text with data of every kind, so that a mistake in any line of it shows (docs/mutation.md); and with
  * buffers that end where they may. By default few of them. */
-TEST_ROWS(ParityKvCache, Trials, cases)
+DEVICE_ROWS(ParityKvCache, Trials, cases)
 {
-    NEED_PTXVM;
     static const data_kind kinds[] = {
         DATA_NORMAL,        DATA_TIES,         DATA_LEAST,      DATA_ZEROS,         DATA_HUGE,
         DATA_SUBNORMAL,     DATA_CLAMP,        DATA_NANS,       DATA_INFINITE,      DATA_CONSTANT,
@@ -316,7 +314,7 @@ TEST_ROWS(ParityKvCache, Trials, cases)
         DATA_UNEVEN,        DATA_UNEVEN,       DATA_UNEVEN,     DATA_INFINITE_TIES, DATA_INFINITE_TIES,
         DATA_INFINITE_TIES, DATA_INFINITE_TIES};
     enum { KINDS = sizeof kinds / sizeof kinds[0], ALL = KINDS + 34 };
-    qdnnHandle_t handle = ptxvm_begin(cases[index].sm, 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(cases[index].sm, 2, "all");
     for (int i = sample_is_full() ? 0 : index; i < ALL && handle; i += sample_is_full() ? 1 : 17) {
         kv_data d;
         const bool is_hot = i >= KINDS;
@@ -330,7 +328,7 @@ TEST_ROWS(ParityKvCache, Trials, cases)
         test_pop_note();
         data_free(&d);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- What is refused ---- */
@@ -353,16 +351,16 @@ static const struct refusal {
      "x has 1 dimension; it must have at least two"},
 };
 
-TEST_ROWS(ParityKvCache, IsRefused, refusals)
+DEVICE_ROWS(ParityKvCache, IsRefused, refusals)
 {
-    NEED_PTXVM;
     const struct refusal *r = &refusals[index];
+    device_launches_nothing();
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     qdnnPlan_t plan = NULL;
     char error[512] = "";
     const int64_t dims[] = {TOKENS, HEADS, r->head};
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 1, "all");
     if (handle && CHECK_QDNN(qdnnCreateTensorDescriptor(&x)) &&
         CHECK_QDNN(qdnnCreateTensorDescriptor(&cache)) && CHECK_QDNN(qdnnCreateQuantDescriptor(&quant)) &&
         CHECK_QDNN(qdnnSetTensorDescriptor(x, QDNN_DATA_F16, r->rank, dims + 3 - r->rank, NULL)) &&
@@ -376,7 +374,7 @@ TEST_ROWS(ParityKvCache, IsRefused, refusals)
     qdnnDestroyTensorDescriptor(x);
     qdnnDestroyTensorDescriptor(cache);
     qdnnDestroyQuantDescriptor(quant);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Strides that no kernel takes: heads of x apart; a cache whose elements lie apart, or whose slots begin within heads. */
@@ -391,15 +389,15 @@ static const struct {
     {"slots", {192, 64, 1}, {200, 64, 1}, "multiples of the head size"},
 };
 
-TEST_ROWS(ParityKvCache, StridesAreRefused, wrong_strides)
+DEVICE_ROWS(ParityKvCache, StridesAreRefused, wrong_strides)
 {
-    NEED_PTXVM;
     const int64_t dims[] = {TOKENS, HEADS, 64};
     qdnnTensorDescriptor_t x = NULL, cache = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     qdnnPlan_t plan = NULL;
     char error[512] = "";
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 1, "all", "stderr");
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_80", 1, "all");
     if (handle && CHECK_QDNN(qdnnCreateTensorDescriptor(&x)) &&
         CHECK_QDNN(qdnnCreateTensorDescriptor(&cache)) && CHECK_QDNN(qdnnCreateQuantDescriptor(&quant)) &&
         CHECK_QDNN(qdnnSetTensorDescriptor(x, QDNN_DATA_F16, 3, dims, wrong_strides[index].x)) &&
@@ -413,5 +411,5 @@ TEST_ROWS(ParityKvCache, StridesAreRefused, wrong_strides)
     qdnnDestroyTensorDescriptor(x);
     qdnnDestroyTensorDescriptor(cache);
     qdnnDestroyQuantDescriptor(quant);
-    ptxvm_end(handle);
+    device_end(handle);
 }

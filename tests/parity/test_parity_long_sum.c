@@ -9,7 +9,7 @@
 #include "formats/kernel_data.h"
 #include "host_ref/host_ref.h"
 #include "kernels/operations.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "support/checks.h"
 #include "test.h"
 
@@ -73,7 +73,7 @@ static kernel_step step_of(const kernel_spec *spec, const lists *l)
     return *step;
 }
 
-static void run_lists(ptxvm *vm, const char *sm, const kernel_spec *spec, const lists *l)
+static void run_lists(machine *vm, const kernel_spec *spec, const lists *l)
 {
     const int64_t entries = l->entries, segments = (entries + SEGMENT - 1) / SEGMENT,
                   count = l->groups * segments;
@@ -89,14 +89,14 @@ static void run_lists(ptxvm *vm, const char *sm, const kernel_spec *spec, const 
             expected[s] = expected_of(spec, x + group * entries + first, left < SEGMENT ? left : SEGMENT,
                                       terms_of(spec, elements_of(spec, l), group));
         }
-        if (CHECK(ptxvm_alloc(vm, in, &at[QDNN_OPERAND_X]) == PTXVM_OK &&
-                  ptxvm_alloc(vm, out, &at[QDNN_OPERAND_DSCALE]) == PTXVM_OK &&
-                  ptxvm_write(vm, at[QDNN_OPERAND_X], x, in) == PTXVM_OK) &&
-            step_launch(vm, sm, &step, at, 0) &&
-            CHECK(ptxvm_read(vm, sums, at[QDNN_OPERAND_DSCALE], out) == PTXVM_OK))
+        if (CHECK(machine_alloc(vm, in, &at[QDNN_OPERAND_X]) == PTXVM_OK &&
+                  machine_alloc(vm, out, &at[QDNN_OPERAND_DSCALE]) == PTXVM_OK &&
+                  machine_write(vm, at[QDNN_OPERAND_X], x, in) == PTXVM_OK) &&
+            step_launch(vm, &step, at, 0) &&
+            CHECK(machine_read(vm, sums, at[QDNN_OPERAND_DSCALE], out) == PTXVM_OK))
             CHECK_EQ_MEM(sums, expected, out);
-        ptxvm_free(vm, at[QDNN_OPERAND_X]);
-        ptxvm_free(vm, at[QDNN_OPERAND_DSCALE]);
+        machine_free(vm, at[QDNN_OPERAND_X]);
+        machine_free(vm, at[QDNN_OPERAND_DSCALE]);
     }
     free(x), free(sums), free(expected);
     test_pop_note();
@@ -108,34 +108,33 @@ static int64_t groups_for(const kernel_spec *spec, int64_t groups)
     return spec->gradient_factor && spec->channels ? (int64_t)spec->channels : groups;
 }
 
-void long_sum_lists(ptxvm *vm, const char *sm, const kernel_spec *spec)
+void long_sum_lists(machine *vm, const kernel_spec *spec)
 {
     const kernel_spec normal = kernel_spec_normal(kernel_find("long_sum"), spec);
     for (int i = 0; i < LENGTH(long_lists); i++) {
         lists l = long_lists[i];
         l.groups = groups_for(&normal, l.groups);
-        run_lists(vm, sm, &normal, &l);
+        run_lists(vm, &normal, &l);
     }
     for (int64_t tail = 1; tail <= CHUNK + 1; tail++) /* in the first chunk, and in the second round */
         for (int64_t round = 0; round <= ROUND + 3 * CHUNK; round += ROUND + 3 * CHUNK) {
             const lists l = {groups_for(&normal, 1 + tail % 3), round + tail, DATA_NORMAL,
                              (uint32_t)(20 + tail)};
-            run_lists(vm, sm, &normal, &l);
+            run_lists(vm, &normal, &l);
         }
 }
 
-TEST_CASE(ParityTrain, Lists)
+DEVICE_CASE(ParityTrain, Lists)
 {
-    NEED_PTXVM;
     static const char *const sms[] = {"sm_75", "sm_90"};
     for (int factor = 0; factor < 2; factor++) {
         kernel_spec spec = kernel_spec_default();
         ptxvm_config config = {.sm = sms[factor], .threads = 1, .checks = EVERY_CHECK};
-        ptxvm *vm;
+        machine *vm;
         spec.gradient_factor = factor;
         spec.group_size = spec.channels = 1;
-        REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
-        long_sum_lists(vm, sms[factor], &spec);
-        ptxvm_destroy(vm);
+        REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
+        long_sum_lists(vm, &spec);
+        machine_destroy(vm);
     }
 }

@@ -7,7 +7,7 @@
 #include "device/product_case.h"
 #include "parity/matmul.h"
 #include "parity/matrix.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -98,17 +98,16 @@ product_case matmul_case_at(const kernel_row *row, int trial)
     return c;
 }
 
-TEST_EACH(ParityMatmul, OnPtxvm, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityMatmul, HostRef, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % LENGTH(sms)], 0, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < TRIALS && alive; i++) {
         product_case c = matmul_case_at(row, i);
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Mode tensor ---- */
@@ -168,17 +167,17 @@ bool matmul_is_prepackable(const product_case *c)
 }
 
 /* sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and 100 on measured ones. */
-TEST_EACH(ParityMatmul, TensorOnPtxvm, tensor_count, tensor_name)
+DEVICE_EACH(ParityMatmul, Tensor, tensor_count, tensor_name)
 {
-    NEED_PTXVM;
     const char *sm = sms[index % LENGTH(sms)];
-    qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
+    NEED_SM(sm);
+    qdnnHandle_t handle = device_begin(sm, index % 3, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
-        product_case c =
-            matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS, atoi(sm + 3));
+        product_case c = matmul_tensor_case_at(matmul_row_at(index / LENGTH(sms)), (2 * index + i) % TRIALS,
+                                               device_sm_number(sm));
         c.prepacked = matmul_is_prepackable(&c) && index / LENGTH(sms) % 3; /* of the others as stored, too */
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

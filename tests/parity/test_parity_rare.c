@@ -2,7 +2,7 @@
  * scales, tight ranges, integer zeros, f64. Each with every kernel that takes it, against host_ref, all checks on. */
 #include <stdio.h>
 
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "parity/trial.h"
 #include "test.h"
 
@@ -98,12 +98,11 @@ static void run_variation(qdnnHandle_t handle, const kernel_row *row, const kern
     }
 }
 
-TEST_EACH(ParityRare, OnPtxvm, parity_row_count, parity_row_name)
+DEVICE_EACH(ParityRare, HostRef, parity_row_count, parity_row_name)
 {
-    NEED_PTXVM;
     static const char *const sms[] = {"sm_75", "sm_90", "sm_120"};
     const kernel_row *row = parity_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % 3], index % 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % 3], index % 2, "all");
     for (int i = 0; i < LENGTH(variations) && handle; i++) {
         kernel_spec spec = kernel_spec_default();
         if (!vary(row, &variations[i], &spec))
@@ -112,5 +111,5 @@ TEST_EACH(ParityRare, OnPtxvm, parity_row_count, parity_row_name)
         run_variation(handle, row, &spec, index + i);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

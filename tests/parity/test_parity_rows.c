@@ -7,7 +7,7 @@
 #include "device/quant_case.h"
 #include "formats/ref_spec.h"
 #include "parity/matrix.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 enum { ROWS_TRIALS = 10 };
@@ -143,16 +143,15 @@ static bool run_trial(qdnnHandle_t handle, const parity_trial *t)
     return ok;
 }
 
-TEST_EACH(ParityRows, OnPtxvm, row_count, row_name)
+DEVICE_EACH(ParityRows, HostRef, row_count, row_name)
 {
     static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"};
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % 6], 1, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % 6], 1, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < ROWS_TRIALS && alive; i++) {
         parity_trial t = trial_at(row_at(index), i);
         if (quant_case_elements(&t.c) > 0 && t.c.rank <= 2)
             alive = run_trial(handle, &t);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

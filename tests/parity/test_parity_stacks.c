@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "parity/matmul.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -19,17 +19,16 @@ static uint32_t next(uint32_t *state)
 
 /* The law: fused equals dequantize to f32 followed by the product on plain f32 weights, bit for bit. Both are compared with
  * the same bytes. */
-TEST_EACH(ParityLaw, EqualsDequantizeThenPlainProduct, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityLaw, EqualsDequantizeThenPlainProduct, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 1) % LENGTH(sms)], 0, "memory", "stderr");
+    qdnnHandle_t handle = device_begin(sms[(index + 1) % LENGTH(sms)], 0, "memory");
     bool alive = handle != NULL;
     for (int i = 0; i < 4 && alive; i++) {
         product_case c = matmul_case_at(row, 100 + i);
         alive = product_run(handle, &c, BUFFER_EXACT) && product_run_in_two(handle, &c, BUFFER_EXACT);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* A stack of experts: each row by the product of its expert, or NaN. */
@@ -48,17 +47,16 @@ static product_case stack_at(const kernel_row *row, int trial)
     return c;
 }
 
-TEST_EACH(ParityStacks, StacksOfExperts, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityStacks, StacksOfExperts, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 2) % LENGTH(sms)], index, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[(index + 2) % LENGTH(sms)], index, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 6 && alive; i++) {
         product_case c = stack_at(row, i);
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Few rows for each expert, with weights along K: the kernel that streams them serves many formats. */
@@ -97,11 +95,10 @@ static bool is_streamed(const kernel_row *row, const product_case *c)
     return kernel_product_fits(product, &spec, &problem);
 }
 
-TEST_EACH(ParityStacks, FewRowsOfEachExpert, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityStacks, FewRowsOfEachExpert, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 4) % LENGTH(sms)], index, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[(index + 4) % LENGTH(sms)], index, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 5 && alive; i++) {
         product_case c = few_at(row, i);
@@ -109,7 +106,7 @@ TEST_EACH(ParityStacks, FewRowsOfEachExpert, matmul_row_count, matmul_row_name)
             c.choice = "kernel gemv";
         alive = product_run(handle, &c, BUFFER_EXACT);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 TEST_CASE(ParityStacks, ManyFormatsAreStreamed)
@@ -123,9 +120,8 @@ TEST_CASE(ParityStacks, ManyFormatsAreStreamed)
 }
 
 /* More rows than the block that sorts has threads, more experts than a warp has lanes, and warps in many orders. */
-TEST_CASE(ParityStacks, ManyRowsAndExperts)
+DEVICE_CASE(ParityStacks, ManyRowsAndExperts)
 {
-    NEED_PTXVM;
     enum { ORDERS = 12 };
     const kernel_row *row = kernel_find("dequantize_int4");
     for (int i = 0; i < ORDERS; i++) {
@@ -145,9 +141,9 @@ TEST_CASE(ParityStacks, ManyRowsAndExperts)
                           .experts = i % 4 == 3 ? 1 : 70,
                           .one_expert = i % 4 == 2,
                           .row_weight = true};
-        qdnnHandle_t handle = ptxvm_begin(sms[i % LENGTH(sms)], i, "all", "stderr");
+        qdnnHandle_t handle = device_begin(sms[i % LENGTH(sms)], i, "all");
         bool alive = handle && product_run(handle, &c, BUFFER_EXACT);
-        ptxvm_end(handle);
+        device_end(handle);
         REQUIRE(alive);
     }
 }
@@ -164,25 +160,23 @@ static product_case lora_at(const kernel_row *row, int trial)
     return c;
 }
 
-TEST_EACH(ParityLora, OnPtxvm, matmul_row_count, matmul_row_name)
+DEVICE_EACH(ParityLora, HostRef, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
-    qdnnHandle_t handle = ptxvm_begin(sms[(index + 3) % LENGTH(sms)], index, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[(index + 3) % LENGTH(sms)], index, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 4 && alive; i++) {
         product_case c = lora_at(row, i);
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Many rows with few tiles: lanes of all three products are dealt out among blocks, and their sums share the workspace; then
  * fewer rows than the plan has, which lie closer together there. */
-TEST_CASE(ParityLora, LanesAreDealtOut)
+DEVICE_CASE(ParityLora, LanesAreDealtOut)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 3, "all");
     for (int i = 0; i < 4 && handle; i++) {
         product_case c = {.weights = {.row = kernel_find("dequantize_int4"),
                                       .spec = kernel_spec_default(),
@@ -207,5 +201,5 @@ TEST_CASE(ParityLora, LanesAreDealtOut)
                           .lora_type = QDNN_DATA_F16};
         REQUIRE(product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS));
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

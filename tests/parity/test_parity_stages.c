@@ -3,7 +3,7 @@
  * blocks do at once, edges inside a tile, more groups than a table holds; against host_ref, all checks on. */
 #include <stdio.h>
 
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "parity/trial.h"
 #include "test.h"
 
@@ -76,16 +76,15 @@ static kernel_spec spec_of(const kernel_row *row, const stage_case *c)
 }
 
 /* Numbers that were computed, then any that a caller may give, with indices out of range. */
-TEST_EACH(ParityStages, OnPtxvm, count, name)
+DEVICE_EACH(ParityStages, HostRef, count, name)
 {
-    NEED_PTXVM;
     static const char *const sms[] = {"sm_75", "sm_80", "sm_90", "sm_120"};
     const stage_case *c = &cases[index / 2];
     char kernel[64];
     snprintf(kernel, sizeof kernel, "%s_%s", index % 2 ? "quantize" : "dequantize", c->format);
     const kernel_row *row = kernel_find(kernel);
     REQUIRE(row != NULL);
-    qdnnHandle_t handle = ptxvm_begin(sms[index % LENGTH(sms)], 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % LENGTH(sms)], 0, "all");
     for (int callers = 0; callers < 2 && handle; callers++) {
         parity_trial t = {
             .c = {.row = row,
@@ -102,5 +101,5 @@ TEST_EACH(ParityStages, OnPtxvm, count, name)
         if (!parity_run(handle, &t))
             break;
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -11,7 +11,7 @@
 #include "host_ref/host_ref.h"
 #include "kernels/operations.h"
 #include "parity/long_sum.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "support/checks.h"
 #include "test.h"
 
@@ -418,23 +418,22 @@ static bool is_of_any_grid(const kernel_step *step)
            (operation == KERNEL_SCALE && step->spec.channels);
 }
 
-static bool device_make(ptxvm *vm, const void *host, uint64_t bytes, ptxvm_address *at)
+static bool device_make(machine *vm, const void *host, uint64_t bytes, ptxvm_address *at)
 {
-    return bytes == 0 || (CHECK(ptxvm_alloc(vm, bytes, at) == PTXVM_OK) &&
-                          (!host || CHECK(ptxvm_write(vm, *at, host, bytes) == PTXVM_OK)));
+    return bytes == 0 || (CHECK(machine_alloc(vm, bytes, at) == PTXVM_OK) &&
+                          (!host || CHECK(machine_write(vm, *at, host, bytes) == PTXVM_OK)));
 }
 
-static void device_check_floats(ptxvm *vm, ptxvm_address at, const float *expected, int64_t count)
+static void device_check_floats(machine *vm, ptxvm_address at, const float *expected, int64_t count)
 {
     const size_t bytes = (size_t)count * sizeof(float);
     float *actual = malloc(bytes + 1);
-    if (CHECK(actual != NULL) && CHECK(ptxvm_read(vm, actual, at, bytes) == PTXVM_OK))
+    if (CHECK(actual != NULL) && CHECK(machine_read(vm, actual, at, bytes) == PTXVM_OK))
         CHECK_EQ_MEM(actual, expected, bytes);
     free(actual);
 }
 
-static bool launch_steps(ptxvm *vm, const char *sm, const train_case *c, const ptxvm_address *at,
-                         uint64_t blocks)
+static bool launch_steps(machine *vm, const train_case *c, const ptxvm_address *at, uint64_t blocks)
 {
     const kernel_row *row = kernel_find(operations[c->op].name);
     const kernel_spec spec = kernel_spec_of(c, row);
@@ -449,16 +448,16 @@ static bool launch_steps(ptxvm *vm, const char *sm, const train_case *c, const p
     for (int i = 0; i < steps.count && ok; i++) {
         if (is_of_any_grid(&steps.at[i]) && steps.at[i].grid[0] > blocks)
             steps.at[i].grid[0] = blocks;
-        ok = step_launch(vm, sm, &steps.at[i], at, workspace);
+        ok = step_launch(vm, &steps.at[i], at, workspace);
     }
     if (workspace)
-        ptxvm_free(vm, workspace);
+        machine_free(vm, workspace);
     free(filling);
     return ok;
 }
 
 /* The steps of a case with at most so many blocks, where a kernel leaves that to its caller. */
-static void run_direct(ptxvm *vm, const char *sm, const train_case *c, uint64_t blocks)
+static void run_direct(machine *vm, const train_case *c, uint64_t blocks)
 {
     char text[512];
     train_data d;
@@ -471,12 +470,12 @@ static void run_direct(ptxvm *vm, const char *sm, const train_case *c, uint64_t 
             ok = device_make(vm, is_output(c, i) && i != QDNN_OPERAND_STATE ? NULL : d.before[i],
                              (uint64_t)d.counts[i] * sizeof(float), &at[i]);
     if (ok)
-        ok = launch_steps(vm, sm, c, at, blocks);
+        ok = launch_steps(vm, c, at, blocks);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         if (ok && at[i])
             device_check_floats(vm, at[i], is_output(c, i) ? d.after[i] : d.before[i], d.counts[i]);
         if (at[i])
-            ptxvm_free(vm, at[i]);
+            machine_free(vm, at[i]);
     }
     data_free(&d);
     test_pop_note();
@@ -539,20 +538,18 @@ static int turn_count(void)
 
 static void turn_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s_seed_%d", operations[index / 2 / LENGTH(sms)].name,
-             sms[index / 2 % LENGTH(sms)], 1 + index % 2);
+    snprintf(text, size, "%s_turn_%d", operations[index / 2 / LENGTH(sms)].name, index % (2 * LENGTH(sms)));
 }
 
-TEST_EACH(ParityTrain, OnPtxvm, turn_count, turn_name)
+DEVICE_EACH(ParityTrain, HostRef, turn_count, turn_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index / 2 % LENGTH(sms)], 1 + index % 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index / 2 % LENGTH(sms)], 1 + index % 2, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(shapes) && alive; i++) {
         train_case c = case_at((operation)(index / 2 / LENGTH(sms)), i, index % (2 * LENGTH(sms)));
         alive = run_case(handle, &c, ANY_NUMBER);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* ---- Trials ---- */
@@ -713,7 +710,7 @@ static train_case direct_at(operation op, int grouping, int i)
 }
 
 /* The kernels of scales with few elements, none, and with one more than fills what a range kernel divides the work by. */
-static void run_absmax(ptxvm *vm, const char *sm, const kernel_row *row, const kernel_spec *spec, int64_t n,
+static void run_absmax(machine *vm, const kernel_row *row, const kernel_spec *spec, int64_t n,
                        uint64_t blocks)
 {
     const int64_t groups = spec->channels ? (int64_t)spec->channels
@@ -737,18 +734,18 @@ static void run_absmax(ptxvm *vm, const char *sm, const kernel_row *row, const k
         memset(expected + (n ? groups : 0), 0xA5, n ? 0 : out); /* as before: nothing is written */
         if (device_make(vm, x, in, &at[QDNN_OPERAND_X]) &&
             device_make(vm, n ? NULL : expected, out, &at[QDNN_OPERAND_SCALE]) &&
-            step_launch(vm, sm, step, at, 0))
+            step_launch(vm, step, at, 0))
             device_check_floats(vm, at[QDNN_OPERAND_SCALE], expected, groups);
         for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
             if (at[i])
-                ptxvm_free(vm, at[i]);
+                machine_free(vm, at[i]);
     }
     free(x), free(expected);
     test_pop_note();
 }
 
 /* The kernel that takes x, and the one that takes the ranges of its parts. */
-static void run_scales(ptxvm *vm, const char *sm, const train_case *c)
+static void run_scales(machine *vm, const train_case *c)
 {
     static const int64_t counts[] = {1, 2, 3, 5, 17, 33, 130, 259, 1000};
     const kernel_row *row = kernel_find("scale_nf4"), *range = kernel_find("range_absmax");
@@ -760,12 +757,12 @@ static void run_scales(ptxvm *vm, const char *sm, const train_case *c)
     kernel_spec list = spec;
     list.group_size = kernel_range_list(range, &spec);
     for (int i = 0; i < LENGTH(counts); i++) {
-        run_absmax(vm, sm, row, &spec, counts[i], 1 + (uint64_t)i % 3);
+        run_absmax(vm, row, &spec, counts[i], 1 + (uint64_t)i % 3);
         if (spec.channels && list.group_size != spec.group_size)
-            run_absmax(vm, sm, row, &list, counts[i], 1 + (uint64_t)i % 3);
+            run_absmax(vm, row, &list, counts[i], 1 + (uint64_t)i % 3);
     }
     if (spec.channels)
-        run_absmax(vm, sm, row, &list, 0, 1);
+        run_absmax(vm, row, &list, 0, 1);
 }
 
 /* A number of elements, above n, at which the work of the range kernel has one part more. */
@@ -800,40 +797,38 @@ static void run_directs(int index)
     const char *sm = sms[op % LENGTH(sms)];
     const int grouping = index % LENGTH(groupings);
     const ptxvm_config config = {.sm = sm, .threads = 1, .checks = EVERY_CHECK};
-    ptxvm *vm;
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    machine *vm;
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     for (int i = 0; i < LENGTH(directs); i++) {
         const train_case c = direct_at(op, grouping, i);
-        run_direct(vm, sm, &c, directs[i].blocks);
+        run_direct(vm, &c, directs[i].blocks);
     }
     if (makes_scales(op, grouping)) {
         train_case c = direct_at(op, grouping, 0);
-        run_scales(vm, sm, &c);
+        run_scales(vm, &c);
         if (c.granularity != QDNN_GRANULARITY_GROUP) {
             c.n = at_next_part(&c, 8500 * groupings[grouping].channels);
-            run_direct(vm, sm, &c, 9);
+            run_direct(vm, &c, 9);
         }
     }
     if (op == LSQ_BACKWARD) {
         const train_case c = direct_at(op, grouping, 0);
         const kernel_spec spec = kernel_spec_of(&c, kernel_find(operations[op].name));
-        long_sum_lists(vm, sm, &spec);
+        long_sum_lists(vm, &spec);
     }
-    ptxvm_destroy(vm);
+    machine_destroy(vm);
 }
 
-TEST_EACH(ParityTrain, Trials, trial_count, trial_name)
+DEVICE_EACH(ParityTrain, Trials, trial_count, trial_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle =
-        ptxvm_begin(sms[trial_operation(index) % LENGTH(sms)], 1 + index % 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[trial_operation(index) % LENGTH(sms)], 1 + index % 2, "all");
     bool alive = handle != NULL;
     for (int i = sample_is_full() ? 0 : index % 4; i < LENGTH(trials) && alive;
          i += sample_is_full() ? 1 : 4) {
         train_case c = trial_at(trial_operation(index), index % LENGTH(groupings), i);
         alive = run_case(handle, &c, ANY_NUMBER);
     }
-    ptxvm_end(handle);
+    device_end(handle);
     run_directs(index);
 }
 
@@ -856,9 +851,8 @@ static const struct {
     {"three_levels", QDNN_GRANULARITY_TENSOR, 0, 1, {4096 * 4096 + 5}, 3},
 };
 
-TEST_ROWS(ParityTrain, LongSums, longs)
+DEVICE_ROWS(ParityTrain, LongSums, longs)
 {
-    NEED_PTXVM;
     bool is_huge = longs[index].dims[0] > 1000000;
     train_case c = {.op = LSQ_BACKWARD,
                     .rank = longs[index].rank,
@@ -868,18 +862,17 @@ TEST_ROWS(ParityTrain, LongSums, longs)
                     .seed = 5};
     memcpy(c.dims, longs[index].dims, sizeof longs[index].dims);
     c.spec = (ref_train_spec){.bits = 4, .rounding = QDNN_ROUND_TIES_AWAY, .gradient_factor = index % 2};
-    qdnnHandle_t handle = ptxvm_begin("sm_90", 4, is_huge ? "none" : "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_90", 4, is_huge ? "none" : "all");
     if (handle)
         run_case(handle, &c, longs[index].kernels);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Long channels of the scales that are computed: two passes and the kernel between. The clipped gradient with scales of x
  * itself needs none. */
-TEST_CASE(ParityTrain, LongChannels)
+DEVICE_CASE(ParityTrain, LongChannels)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 4, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 4, "all");
     for (int i = 0; i < 6 && handle; i++) {
         train_case c = {
             .op = i < 2 ? FAKE_QUANTIZE : FAKE_QUANTIZE_BACKWARD, .kind = DATA_SPECIAL, .seed = 9};
@@ -892,5 +885,5 @@ TEST_CASE(ParityTrain, LongChannels)
         c.spec.backward = i < 4 ? QDNN_BACKWARD_TANH : QDNN_BACKWARD_CLIPPED;
         run_case(handle, &c, i < 4 ? 4 : 1);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

@@ -6,8 +6,8 @@
 
 #include "device/product_case.h"
 #include "driver/cuda/nvrtc.h"
-#include "parity/ptxvm.h"
-#include "ptxvm/ptxvm.h"
+#include "device/under_test.h"
+#include "device/machine.h"
 #include "test.h"
 #include "tools/toolkit.h"
 
@@ -73,21 +73,21 @@ static char *compile(const twin_case *t)
     return ptx;
 }
 
-static ptxvm_address put(ptxvm *vm, const uint8_t *data, size_t bytes)
+static ptxvm_address put(machine *vm, const uint8_t *data, size_t bytes)
 {
     ptxvm_address at = 0;
-    if (bytes && CHECK_EQ_I64(ptxvm_alloc(vm, bytes, &at), PTXVM_OK))
-        CHECK_EQ_I64(ptxvm_write(vm, at, data, bytes), PTXVM_OK);
+    if (bytes && CHECK_EQ_I64(machine_alloc(vm, bytes, &at), PTXVM_OK))
+        CHECK_EQ_I64(machine_write(vm, at, data, bytes), PTXVM_OK);
     return at;
 }
 
 static void run_twin(const twin_case *t, const char *ptx, const product_operands *o)
 {
     ptxvm_config config = {.sm = "sm_80"};
-    ptxvm *vm;
-    ptxvm_module *module;
-    ptxvm_kernel *kernel;
-    REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
+    machine *vm;
+    machine_module *module;
+    machine_kernel *kernel;
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     const size_t bytes = o->bytes[QDNN_OPERAND_Y];
     const ptxvm_address y = put(vm, o->host[QDNN_OPERAND_Y], bytes);
     const uint64_t params[] = {put(vm, o->host[QDNN_OPERAND_X], o->bytes[QDNN_OPERAND_X]),
@@ -99,19 +99,19 @@ static void run_twin(const twin_case *t, const char *ptx, const product_operands
                                (uint64_t)t->n,
                                (uint64_t)t->k};
     ptxvm_launch_config launch = {.grid = {(uint32_t)((t->m * t->n + 63) / 64), 1, 1}, .block = {64, 1, 1}};
-    if (ptxvm_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK ||
-        ptxvm_module_kernel(module, "product_twin", &kernel) != PTXVM_OK ||
-        ptxvm_launch(vm, kernel, &launch, params, sizeof params) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(vm));
-    const void *actual = ptxvm_host(vm, y, bytes);
-    if (CHECK(actual != NULL))
-        CHECK(memcmp(actual, o->expected, bytes) == 0);
-    ptxvm_destroy(vm);
+    if (machine_module_load(vm, ptx, strlen(ptx), &module) != PTXVM_OK ||
+        machine_module_kernel(module, "product_twin", &kernel) != PTXVM_OK ||
+        machine_launch(vm, kernel, &launch, params, sizeof params) != PTXVM_OK)
+        FAIL("%s", machine_last_error(vm));
+    uint8_t *actual = malloc(bytes + 1);
+    if (CHECK(actual && machine_read(vm, actual, y, bytes) == PTXVM_OK))
+        CHECK_EQ_MEM(actual, o->expected, bytes);
+    free(actual);
+    machine_destroy(vm);
 }
 
-TEST_ROWS(ParityTwins, Products, cases)
+DEVICE_ROWS(ParityTwins, Products, cases)
 {
-    NEED_PTXVM;
     if (!nvrtc_found())
         SKIP("there is no NVRTC");
     const product_case c = product_of(&cases[index]);
@@ -122,8 +122,8 @@ TEST_ROWS(ParityTwins, Products, cases)
         product_operands_free(&o);
     }
     free(ptx);
-    qdnnHandle_t handle = ptxvm_begin("sm_80", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
     if (handle)
         product_run(handle, &c, BUFFER_BANDS);
-    ptxvm_end(handle);
+    device_end(handle);
 }

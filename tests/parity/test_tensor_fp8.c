@@ -9,7 +9,7 @@
 #include "device/product_case.h"
 #include "formats/kernel_data.h"
 #include "formats/sample.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -63,7 +63,7 @@ static product_case case_at(int shape, qdnnDataType_t x, qdnnDataType_t w, const
         .kind = shapes[shape].kind,
         .seed = (uint32_t)shape + 11,
         .algorithm = QDNN_MATMUL_TENSOR,
-        .sm = atoi(sm + 3),
+        .sm = device_sm_number(sm),
         .shift = shapes[shape].shift,
         .x_scale = shape != 1};
     c.weights.dims[c.k_rows] = shapes[shape].n;
@@ -82,22 +82,32 @@ static void case_name(int index, char *text, size_t size)
              index % 2 ? "5m2" : "4m3", index / 2 % 2 ? "5m2" : "4m3");
 }
 
-TEST_EACH(TensorFp8, HostRef, case_count, case_name)
+/* As plans say it: of instructions for FP8 where the SM has them. */
+static const char *standing_of(int sm)
 {
-    NEED_PTXVM;
+    static const char *const names[] = {[REF_STANDING_MEASURED] = "measured",
+                                        [REF_STANDING_PUBLISHED] = "published",
+                                        [REF_STANDING_ASSUMED] = "assumed"};
+    return names[ref_tensor_standing(sm, ref_tensor_has(sm, QDNN_DATA_F8E4M3) ? QDNN_DATA_F8E4M3
+                                                                              : QDNN_DATA_F16)];
+}
+
+DEVICE_EACH(TensorFp8, HostRef, case_count, case_name)
+{
     const char *sm = families[index / 4].sm;
-    qdnnHandle_t handle = ptxvm_begin(sm, index % 3, "all", "stderr");
+    NEED_SM(sm);
+    qdnnHandle_t handle = device_begin(sm, index % 3, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(shapes) && alive; i++) {
         product_case c = case_at(i, fp8[index % 2], fp8[index / 2 % 2], sm);
-        c.choice = families[index / 4].standing;
+        c.choice = standing_of(device_sm_number(sm));
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         c.prepacked = true;
         c.shift = 0; /* units are aligned */
         if ((index + i) % 2 || sample_is_full())
             alive = alive && product_run(handle, &c, i % 2 ? BUFFER_BANDS : BUFFER_EXACT);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Each code of x with each code of the weights, by themselves: by pieces, and one by one; as stored or prepacked. */
@@ -122,11 +132,10 @@ static bool every_code(qdnnHandle_t handle, product_case *c, bool prepacked)
     return alive;
 }
 
-TEST_CASE(TensorFp8, EveryCode)
+DEVICE_CASE(TensorFp8, EveryCode)
 {
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(families); i++) {
-        qdnnHandle_t handle = ptxvm_begin(families[i].sm, i, "none", "stderr");
+        qdnnHandle_t handle = device_begin(families[i].sm, i, "none");
         bool alive = handle != NULL;
         for (int trial = 0; trial < 2 && alive; trial++) {
             product_case c = case_at(0, fp8[(trial + i) % 2], fp8[trial], families[i].sm);
@@ -138,7 +147,7 @@ TEST_CASE(TensorFp8, EveryCode)
             alive = every_code(handle, &c, false);
             alive = alive && every_code(handle, &c, true);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
@@ -188,16 +197,15 @@ static void pack_run(const pack_scene *s, qdnnHandle_t handle, bool back)
 }
 
 /* The shape of the weights may be given as that of FP8, as products with x in FP8 take it. */
-TEST_CASE(TensorFp8, PrepackedByAPlan)
+DEVICE_CASE(TensorFp8, PrepackedByAPlan)
 {
-    NEED_PTXVM;
     static const qdnnDataType_t types[] = {QDNN_DATA_F8E4M3, QDNN_DATA_F16};
     const ref_quant_spec spec = {
         .storage = QDNN_DATA_F8E4M3, .data = QDNN_DATA_F16, .no_scale = true, .group_size = 1};
     uint8_t codes[PACK_N * PACK_K], packed[PACKED_BYTES], actual[PACKED_BYTES];
     fill_bytes(5, codes, sizeof codes);
     ref_prepack(&spec, PACK_N, PACK_K, false, codes, packed);
-    qdnnHandle_t handle = ptxvm_begin("sm_120", 0, "all", "stderr");
+    qdnnHandle_t handle = device_begin("sm_120", 0, "all");
     for (int i = 0; i < LENGTH(types) && handle; i++) {
         pack_scene s = {0};
         pack_begin(&s, handle, types[i]);
@@ -212,16 +220,15 @@ TEST_CASE(TensorFp8, PrepackedByAPlan)
         CHECK_EQ_MEM(actual, codes, sizeof codes);
         pack_end(&s, handle);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Every batch of 1 to 70 rows: host_ref takes row by row. */
-TEST_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
+DEVICE_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
 {
-    NEED_PTXVM;
     static const char *const sms[] = {"sm_89", "sm_80"};
     for (int i = 0; i < LENGTH(sms); i++) {
-        qdnnHandle_t handle = ptxvm_begin(sms[i], i, "none", "stderr");
+        qdnnHandle_t handle = device_begin(sms[i], i, "none");
         bool alive = handle != NULL;
         for (int m = 1; m <= 70 && alive; m += i ? 9 : 1) {
             product_case c = case_at(0, QDNN_DATA_F8E4M3, QDNN_DATA_F8E4M3, sms[i]);
@@ -231,18 +238,17 @@ TEST_CASE(TensorFp8, RowsDoNotDependOnTheBatch)
             c.prepacked = m % 2;
             alive = product_run(handle, &c, BUFFER_EXACT);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
 /* Experts, and x quantized per token in the same plan: packed rows of any length, of every type. */
 static const qdnnDataType_t plain[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
 
-TEST_CASE(TensorFp8, ExpertsAndQuantizedRows)
+DEVICE_CASE(TensorFp8, ExpertsAndQuantizedRows)
 {
-    NEED_PTXVM;
     for (int i = 0; i < LENGTH(families); i++) {
-        qdnnHandle_t handle = ptxvm_begin(families[i].sm, i, "all", "stderr");
+        qdnnHandle_t handle = device_begin(families[i].sm, i, "all");
         bool alive = handle != NULL;
         for (int trial = 0; trial < 3 && alive; trial++) {
             product_case c = case_at(trial ? 3 : 0, fp8[(i + trial) % 2], fp8[trial % 2], families[i].sm);
@@ -260,7 +266,7 @@ TEST_CASE(TensorFp8, ExpertsAndQuantizedRows)
             }
             alive = product_run(handle, &c, trial % 2 ? BUFFER_EXACT : BUFFER_BANDS);
         }
-        ptxvm_end(handle);
+        device_end(handle);
     }
 }
 
@@ -333,9 +339,8 @@ static void try(qdnnHandle_t handle, const attempt *a)
         QDNN_MATMUL_ALGORITHM, -1                                                                            \
     }
 
-TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
+DEVICE_CASE(TensorFp8, PlansSayWhatTheyDo)
 {
-    NEED_PTXVM;
     /* clang-format off */
     static const attempt attempts[] = {
         {E4M3, E5M2, NONE, 16, 16, {END}, QDNN_STATUS_SUCCESS,
@@ -367,11 +372,13 @@ TEST_CASE(TensorFp8, PlansSayWhatTheyDo)
          "its strides must be packed"},
     };
     /* clang-format on */
-    qdnnHandle_t handle = ptxvm_begin("sm_89", 0, "all", "stderr");
+    NEED_SM("sm_89");
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_89", 0, "all");
     for (int i = 0; i < LENGTH(attempts) && handle; i++) {
         test_push_note("attempt %d", i);
         try(handle, &attempts[i]);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

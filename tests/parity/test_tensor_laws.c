@@ -7,7 +7,7 @@
 
 #include "device/device_buffer.h"
 #include "formats/kernel_data.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -171,7 +171,7 @@ static void make_weights(scene *s)
 
 static bool scene_begin(scene *s, const weights_kind *kind, const char *sm)
 {
-    *s = (scene){.kind = kind, .handle = ptxvm_begin(sm, 1, "none", "stderr")};
+    *s = (scene){.kind = kind, .handle = device_begin(sm, 1, "none")};
     if (!s->handle)
         return false;
     CHECK_QDNN(qdnnCreateMatmulDescriptor(&s->matmul));
@@ -193,7 +193,7 @@ static void scene_end(scene *s)
     qdnnDestroyMatmulDescriptor(s->matmul);
     qdnnDestroyQuantDescriptor(s->quant);
     qdnnDestroyTensorDescriptor(s->w);
-    ptxvm_end(s->handle);
+    device_end(s->handle);
 }
 
 /* ---- Products ---- */
@@ -245,9 +245,8 @@ static void kind_name(int index, char *text, size_t size)
     snprintf(text, size, "%s", kinds[index].name);
 }
 
-TEST_EACH(TensorLaws, FusedIsDequantizeThenProduct, kind_count, kind_name)
+DEVICE_EACH(TensorLaws, FusedIsDequantizeThenProduct, kind_count, kind_name)
 {
-    NEED_PTXVM;
     static const char *const sms[] = {"sm_75", "sm_80", "sm_90"};
     scene s;
     static float fused[ROWS * N], apart[ROWS * N];
@@ -292,11 +291,11 @@ static void rows_are_alone(const scene *s, weights_way way, const float *alone)
 }
 
 /* Each family with weights of another kind. */
-TEST_EACH(TensorLaws, RowsDoNotDependOnTheBatch, family_count, family_name)
+DEVICE_EACH(TensorLaws, RowsDoNotDependOnTheBatch, family_count, family_name)
 {
-    NEED_PTXVM;
     static float alone[ROWS * N];
     scene s;
+    NEED_SM(families[index]);
     if (!scene_begin(&s, &kinds[index % LENGTH(kinds)], families[index]))
         return;
     for (int row = 0; row < ROWS; row++)
@@ -352,9 +351,8 @@ static void product_of_experts(const scene *s, bool prepacked, int m, const int3
 
 /* Rows by experts are those of the product with the whole stack, bit for bit: ragged experts, all rows on one, an empty one,
  * and rows that name none. */
-TEST_EACH(TensorLaws, ExpertsAreTheirProducts, kind_count, kind_name)
+DEVICE_EACH(TensorLaws, ExpertsAreTheirProducts, kind_count, kind_name)
 {
-    NEED_PTXVM;
     enum { M = 45 };
     static const char *const sms[] = {"sm_120", "sm_80", "sm_75"};
     static const int32_t strange[] = {-1, EXPERTS, INT32_MAX};
@@ -414,9 +412,9 @@ static void check_choice(const scene *s, int64_t family_bits, int64_t m, const c
     qdnnDestroyPlan(plan);
 }
 
-TEST_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
+DEVICE_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
 {
-    NEED_PTXVM;
+    NEED_SM("sm_90");
     scene s;
     if (!scene_begin(&s, &kinds[0], "sm_90"))
         return;
@@ -443,9 +441,9 @@ static void check_refused(const scene *s, qdnnDataType_t x, const char *part)
     CHECK_HAS(text, part);
 }
 
-TEST_CASE(TensorLaws, RefusalsSayWhatWouldDo)
+DEVICE_CASE(TensorLaws, RefusalsSayWhatWouldDo)
 {
-    NEED_PTXVM;
+    NEED_SM("sm_75");
     scene s;
     if (!scene_begin(&s, &kinds[0], "sm_75"))
         return;

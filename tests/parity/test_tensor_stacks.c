@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "parity/matmul.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "test.h"
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
@@ -31,20 +31,19 @@ static product_case stack_at(const kernel_row *row, int trial, int sm)
     return c;
 }
 
-TEST_EACH(TensorStacks, EveryFormat, matmul_row_count, matmul_row_name)
+DEVICE_EACH(TensorStacks, EveryFormat, matmul_row_count, matmul_row_name)
 {
-    NEED_PTXVM;
     const kernel_row *row = matmul_row_at(index);
     const char *sm = sms[index % LENGTH(sms)];
-    qdnnHandle_t handle = ptxvm_begin(sm, index, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sm, index, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < 2 && alive; i++) {
-        product_case c = stack_at(row, index + i, atoi(sm + 3));
+        product_case c = stack_at(row, index + i, device_sm_number(sm));
         c.prepacked = i && matmul_is_prepackable(&c);
         c.choice = c.prepacked ? "kernel stream" : "kernel tile";
         alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* With their usual settings, all of them: nothing is left that only products of weights as stored take. */

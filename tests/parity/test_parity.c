@@ -1,10 +1,10 @@
-/* Every kernel on ptxvm, as every SM and in two orders of its warps and blocks, with every check on: a
- * finding fails the call that it was found in. */
+/* Every kernel on the device under test. Each kernel has a turn for each of ptxvm's SMs and for two orders of its warps and
+ * blocks, with every check on: a finding fails the call that it was found in. A GPU takes all turns. */
 #include <stdio.h>
 
 #include "formats/sample.h"
 #include "parity/matrix.h"
-#include "parity/ptxvm.h"
+#include "device/under_test.h"
 #include "parity/trial.h"
 #include "test.h"
 
@@ -20,19 +20,16 @@ static int turn_count(void)
 
 static void turn_name(int index, char *text, size_t size)
 {
-    int turn = index % PARITY_TURNS;
-    snprintf(text, size, "%s_%s_seed_%d", parity_row_at(index / PARITY_TURNS)->name, sms[turn % SMS],
-             1 + turn / SMS);
+    snprintf(text, size, "%s_turn_%d", parity_row_at(index / PARITY_TURNS)->name, index % PARITY_TURNS);
 }
 
-TEST_EACH(Parity, OnPtxvm, turn_count, turn_name)
+DEVICE_EACH(Parity, HostRef, turn_count, turn_name)
 {
-    NEED_PTXVM;
     int turn = index % PARITY_TURNS;
-    qdnnHandle_t handle = ptxvm_begin(sms[turn % SMS], 1 + turn / SMS, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[turn % SMS], 1 + turn / SMS, "all");
     if (handle)
         parity_run_turn(handle, parity_row_at(index / PARITY_TURNS), turn);
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 _Static_assert((int)MATRIX_TURNS == (int)SMS, "matrices have a turn for each SM");
@@ -44,20 +41,19 @@ static int matrix_count(void)
 
 static void matrix_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", matrix_row_at(index / MATRIX_TURNS)->name, sms[index % MATRIX_TURNS]);
+    snprintf(text, size, "%s_turn_%d", matrix_row_at(index / MATRIX_TURNS)->name, index % MATRIX_TURNS);
 }
 
-TEST_EACH(Parity, MatricesOnPtxvm, matrix_count, matrix_name)
+DEVICE_EACH(Parity, Matrices, matrix_count, matrix_name)
 {
-    NEED_PTXVM;
     int turn = index % MATRIX_TURNS;
-    qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[turn], 1 + turn % 2, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < MATRIX_TRIALS && alive; i++) {
         parity_trial trial = matrix_trial_at(matrix_row_at(index / MATRIX_TURNS), turn, i);
         alive = parity_run(handle, &trial);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* Settings of a matrix, with scales over scales where there are such. Those of channels have the matrix in their text. */
@@ -92,12 +88,11 @@ static void matrix_trial_name(int index, char *text, size_t size)
 }
 
 /* One text with many matrices, so that a mistake in any line of it shows (docs/mutation.md). By default few of them. */
-TEST_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
+DEVICE_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
 {
-    NEED_PTXVM;
     const int at = matrix_trial_case(index), turn = at % MATRIX_TURNS, step = sample_is_full() ? 1 : 13;
     const parity_trial trial = settings_at(matrix_row_at(at / MATRIX_TURNS), turn);
-    qdnnHandle_t handle = ptxvm_begin(sms[turn], 1 + turn % 2, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[turn], 1 + turn % 2, "all");
     bool alive = handle != NULL;
     for (int i = index % step; i < MATRIX_OTHERS && alive; i += step) {
         parity_trial other;
@@ -108,17 +103,16 @@ TEST_EACH(Parity, MatrixTrials, matrix_trial_count, matrix_trial_name)
         parity_trial extra;
         alive = !matrix_extra(&trial, i, &extra) || parity_run(handle, &extra);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
-TEST_EACH(Parity, LargeOnPtxvm, parity_row_count, parity_row_name)
+DEVICE_EACH(Parity, Large, parity_row_count, parity_row_name)
 {
-    NEED_PTXVM;
-    qdnnHandle_t handle = ptxvm_begin(sms[index % SMS], 3, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index % SMS], 3, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < parity_large_count() && alive; i++) {
         parity_trial trial = parity_large_at(parity_row_at(index), i);
         alive = parity_run(handle, &trial);
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }

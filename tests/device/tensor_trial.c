@@ -1,4 +1,4 @@
-#include "formats/tensor_trial.h"
+#include "device/tensor_trial.h"
 
 #include "kernels/formats/blocks.h"
 #include "support/checks.h"
@@ -116,14 +116,14 @@ void tensor_case_name(int index, char *text, size_t size)
              tensor_families[index % TENSOR_FAMILIES].name);
 }
 
-ptxvm *tensor_vm(int index)
+machine *tensor_vm(int index)
 {
-    ptxvm *vm = NULL;
+    machine *vm = NULL;
     ptxvm_config config = {.sm = tensor_families[index % TENSOR_FAMILIES].name,
                            .threads = 1,
                            .seed = (uint64_t)(index % 2),
                            .checks = EVERY_CHECK};
-    CHECK(ptxvm_create(&config, &vm) == PTXVM_OK);
+    CHECK(machine_create(&config, &vm) == PTXVM_OK);
     return vm;
 }
 
@@ -361,9 +361,9 @@ void tensor_launch(const tensor_device *d, const kernel_step *step)
     char entry[64];
     kernel_text text;
     ptx_error error;
-    ptxvm_module *module = NULL;
-    ptxvm_kernel *kernel = NULL;
-    if (!kernel_emit(step->row, &step->spec, d->sm, NULL, &text, &error)) {
+    machine_module *module = NULL;
+    machine_kernel *kernel = NULL;
+    if (!kernel_emit(step->row, &step->spec, ptx_sm_find(machine_sm(d->vm)), NULL, &text, &error)) {
         FAIL("%s", error.text);
         return;
     }
@@ -373,14 +373,14 @@ void tensor_launch(const tensor_device *d, const kernel_step *step)
         .block = {step->block, 1, 1},
         .shared_bytes = step->shared};
     size_t bytes = set_params(step, d, params);
-    if (ptxvm_module_load(d->vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
-        ptxvm_module_kernel(module, entry, &kernel) != PTXVM_OK ||
-        ptxvm_launch(d->vm, kernel, &config, params, bytes) != PTXVM_OK)
-        FAIL("%s", ptxvm_last_error(d->vm));
+    if (machine_module_load(d->vm, text.ptx, strlen(text.ptx), &module) != PTXVM_OK ||
+        machine_module_kernel(module, entry, &kernel) != PTXVM_OK ||
+        machine_launch(d->vm, kernel, &config, params, bytes) != PTXVM_OK)
+        FAIL("%s", machine_last_error(d->vm));
     else if (d->conflicts)
-        *d->conflicts += ptxvm_last_counters(d->vm)->total.bank_conflicts;
+        *d->conflicts += ptxvm_last_counters(machine_ptxvm(d->vm))->total.bank_conflicts;
     if (module)
-        ptxvm_module_unload(module);
+        machine_module_unload(module);
     free(text.ptx);
 }
 
@@ -405,15 +405,15 @@ static void make_buffers(const tensor_trial *t, tensor_device *d, uint64_t works
         const size_t shift = stays ? 0 : t->shift * element;
         if (!t->bytes[o])
             continue;
-        CHECK(ptxvm_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
+        CHECK(machine_alloc(d->vm, (uint64_t)t->bytes[o] + shift, &d->base[o]) == PTXVM_OK);
         d->at[o] = d->base[o] + shift;
         if (o == QDNN_OPERAND_Y)
-            CHECK(ptxvm_fill(d->vm, d->at[o], TENSOR_GARBAGE, (uint64_t)t->bytes[o]) == PTXVM_OK);
+            CHECK(machine_fill(d->vm, d->at[o], TENSOR_GARBAGE, (uint64_t)t->bytes[o]) == PTXVM_OK);
         else
-            CHECK(ptxvm_write(d->vm, d->at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
+            CHECK(machine_write(d->vm, d->at[o], t->host[o], (uint64_t)t->bytes[o]) == PTXVM_OK);
     }
     if (workspace)
-        CHECK(ptxvm_alloc(d->vm, workspace, &d->base[QDNN_OPERAND_COUNT]) == PTXVM_OK);
+        CHECK(machine_alloc(d->vm, workspace, &d->base[QDNN_OPERAND_COUNT]) == PTXVM_OK);
     d->at[QDNN_OPERAND_COUNT] = d->base[QDNN_OPERAND_COUNT];
 }
 
@@ -421,7 +421,7 @@ static void check_y(const tensor_trial *t, const tensor_device *d)
 {
     const uint64_t bytes = (uint64_t)t->bytes[QDNN_OPERAND_Y];
     float *actual = malloc((size_t)bytes + 1);
-    CHECK(ptxvm_read(d->vm, actual, d->at[QDNN_OPERAND_Y], bytes) == PTXVM_OK);
+    CHECK(machine_read(d->vm, actual, d->at[QDNN_OPERAND_Y], bytes) == PTXVM_OK);
     CHECK_EQ_MEM(actual, t->y, (size_t)bytes);
     free(actual);
 }
@@ -442,8 +442,8 @@ static void run_strips(const tensor_trial *t, const tensor_device *d, const kern
             continue;
         own.spec.tile_rows = rows;
         own.grid[1] = ((uint64_t)t->m + rows - 1) / rows;
-        CHECK(ptxvm_fill(d->vm, d->at[QDNN_OPERAND_Y], TENSOR_GARBAGE, (uint64_t)t->bytes[QDNN_OPERAND_Y]) ==
-              PTXVM_OK);
+        CHECK(machine_fill(d->vm, d->at[QDNN_OPERAND_Y], TENSOR_GARBAGE,
+                           (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
         test_push_note("strips of %d rows", (int)rows);
         launch_step(t, d, &own);
         check_y(t, d);
@@ -464,7 +464,7 @@ static void run_steps(const tensor_trial *t, tensor_device *d)
         run_strips(t, d, &steps.at[steps.count - 1]);
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
         if (d->base[o])
-            ptxvm_free(d->vm, d->base[o]);
+            machine_free(d->vm, d->base[o]);
 }
 
 void tensor_prepack(tensor_trial *t)
@@ -480,7 +480,7 @@ void tensor_prepack(tensor_trial *t)
 
 /* ---- One shape ---- */
 
-void tensor_run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
+void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
                       uint32_t seed)
 {
     tensor_trial t = {.how = c,
@@ -496,7 +496,7 @@ void tensor_run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_produc
                       .weights = s.weights,
                       .few_blocks = s.few_blocks,
                       .all_strips = s.all_strips};
-    tensor_device d = {.vm = vm, .sm = ptx_sm_find(tensor_families[family].name)};
+    tensor_device d = {.vm = vm};
     if (!tensor_spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
     t.ref = ref_spec_of(t.row, &t.spec);

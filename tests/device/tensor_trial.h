@@ -6,7 +6,7 @@
 #include "formats/kernel_data.h"
 #include "formats/ref_spec.h"
 #include "kernels/operations.h"
-#include "ptxvm/ptxvm.h"
+#include "device/machine.h"
 
 typedef struct tensor_case {
     const char *name, *format;
@@ -27,7 +27,7 @@ extern const struct tensor_family {
 /* Each case with each family. */
 int tensor_case_count(void);
 void tensor_case_name(int index, char *text, size_t size);
-ptxvm *tensor_vm(int index); /* with every check */
+machine *tensor_vm(int index); /* with every check */
 
 /* ---- One shape ---- */
 
@@ -48,7 +48,7 @@ typedef struct tensor_shape {
 } tensor_shape;
 
 /* Checks the product of one shape, launched as the library does. */
-void tensor_run_shape(ptxvm *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
+void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
                       uint32_t seed);
 
 /* ---- Its parts ---- */
@@ -84,8 +84,7 @@ kernel_problem tensor_problem_of(const tensor_trial *t);
 void tensor_prepack(tensor_trial *t);
 
 typedef struct tensor_device {
-    ptxvm *vm;
-    const ptx_sm *sm;
+    machine *vm;
     ptxvm_address base[QDNN_OPERAND_COUNT + 1], at[QDNN_OPERAND_COUNT + 1]; /* the last is the workspace */
     uint64_t *conflicts; /* not null: those of banks are added to it */
 } tensor_device;
