@@ -380,13 +380,13 @@ static bool run_scores(qdnnHandle_t handle, const top_case *c)
 }
 
 /* Fused and in two operations: the product's scores have the bits of those among which the fused one finds the largest. */
-TEST_EACH(ParityInteger, TheLargestOfTheProduct, sm_count, sm_name)
+DEVICE_EACH(ParityInteger, TheLargestOfTheProduct, sm_count, sm_name)
 {
-    NEED_PTXVM;
+    NEED_SM(sms[index]);
     static const top_case cases[] = {{5, 301, 19, 64, QDNN_DATA_I32, TOP_STRANGE},
                                      {1, 2100, 7, 9, QDNN_DATA_I32, TOP_STRANGE},
                                      {3, 77, 40, 1, QDNN_DATA_F32, TOP_ZEROS}};
-    qdnnHandle_t handle = ptxvm_begin(sms[index], 5, "all", "stderr");
+    qdnnHandle_t handle = device_begin(sms[index], 5, "all");
     bool alive = handle != NULL;
     for (int i = 0; i < LENGTH(cases) && alive; i++) {
         integer_buffers b = top_inputs(&cases[i], 77);
@@ -394,7 +394,7 @@ TEST_EACH(ParityInteger, TheLargestOfTheProduct, sm_count, sm_name)
         alive = run_scores(handle, &cases[i]) && run_top(handle, &cases[i], &b);
         test_pop_note();
     }
-    ptxvm_end(handle);
+    device_end(handle);
 }
 
 /* One text with many rows of scores, so that the largest are in every lane and every warp (docs/mutation.md): each of these with either type
