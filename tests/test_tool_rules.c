@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -419,6 +420,7 @@ static int interrupt(const char *outdir, int signal)
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         execl(PTXGEN, "ptxgen", "--all", "--sm", "all", "--outdir", outdir, (char *)NULL);
         _exit(127);
     }
@@ -431,10 +433,10 @@ static int interrupt(const char *outdir, int signal)
 
 TEST_CASE(Tool, AllLeavesNothingBehindWhenInterrupted)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGXFSZ};
     char dir[256], outdir[300];
     temp_dir_make(dir, sizeof dir);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         snprintf(outdir, sizeof outdir, "%s/new/bundle", dir);
         int status = interrupt(outdir, signals[i]);
         CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
@@ -449,6 +451,24 @@ TEST_CASE(Tool, AllLeavesNothingBehindWhenInterrupted)
     interrupt(outdir, SIGTERM);
     r = process_run("cd %s && find . -mindepth 1 | sort && cat old/file", dir);
     CHECK_EQ_STR(r.output, "./old\n./old/file\nmine\n");
+    process_free(&r);
+    temp_dir_remove(dir);
+}
+
+/* A name of its folder that somebody else has guessed is not used. */
+TEST_CASE(Tool, AllDoesNotWriteThroughALink)
+{
+    char dir[256];
+    temp_dir_make(dir, sizeof dir);
+    process_result r =
+        process_run("cd %s && mkdir out victim && sh -c 'ln -s ../victim out/.ptxgen-$$; exec %s --all "
+                    "--sm 80 --outdir out'",
+                    dir, PTXGEN);
+    CHECK_EQ_I64(r.status, 1);
+    CHECK_HAS(r.output, "cannot make the directory out/.ptxgen-");
+    process_free(&r);
+    r = process_run("ls %s/victim", dir);
+    CHECK_EQ_STR(r.output, "");
     process_free(&r);
     temp_dir_remove(dir);
 }

@@ -545,6 +545,7 @@ static void bench_make(bench *b, const char *command, const char *out)
 {
     *b = (bench){.command = command, .out = out};
     make_checkpoint(&b->o, "{\"tie_word_embeddings\": true}");
+    check_run(b->o.dir, "qdnn quantize in in/sub/codes.safetensors --type int4-g32", 0, "became");
     check_run(b->o.dir, command, 0, "became");
     b->in = read_in(b, "in/model.safetensors", &b->in_bytes);
     b->good = read_in(b, out, &b->good_bytes);
@@ -599,7 +600,7 @@ static const struct {
 } sweeps[] = {
     {"Quantize", "qdnn quantize in o.safetensors --type int4-g32", "o.safetensors"},
     {"QuantizeToFolder", "qdnn quantize in out/ --type int8", "out/model.safetensors"},
-    {"Convert", "qdnn convert in o.safetensors --tensor up=f32", "o.safetensors"},
+    {"Convert", "qdnn convert in/sub/codes.safetensors o.safetensors --type int8-g32", "o.safetensors"},
 };
 
 /* Each allocation and each system call of the run fails once. */

@@ -21,7 +21,9 @@ bool tool_interrupted(void)
     return caught != 0;
 }
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+/* Those that others send, and that writing raises. */
+static const int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
+                              SIGALRM, SIGUSR1, SIGUSR2, SIGXFSZ, SIGXCPU};
 
 static void set_handlers(void (*handler)(int))
 {
@@ -49,15 +51,34 @@ static size_t existing(const char *path)
     return length;
 }
 
+/* Removes the folders that did not exist before, if they are empty. */
+static void remove_folders(const staging *s)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s", s->outdir);
+    for (size_t length = strlen(path); length > s->existed && rmdir(path) == 0; path[length] = 0) {
+        while (length > s->existed && path[length - 1] != '/')
+            length--;
+        while (length > s->existed && path[length - 1] == '/')
+            length--;
+    }
+}
+
 int staging_begin(staging *s, const char *outdir)
 {
     *s = (staging){.outdir = outdir, .existed = existing(outdir)};
     if (snprintf(s->folder, sizeof s->folder, "%s/.ptxgen-%ld", outdir, (long)getpid()) >= 4000)
         return tool_fail("the path %.60s... is too long", outdir);
     set_handlers(catch);
-    int status = tool_make_directory(s->folder);
-    if (status != TOOL_OK)
+    int status = tool_make_directory(outdir);
+    if (status == TOOL_OK &&
+        mkdir(s->folder, 0777) != 0) { /* it must be new: another's, or a link, is not used */
+        status = tool_fail("cannot make the directory %s: %s", s->folder, strerror(errno));
+        remove_folders(s);
+        set_handlers(SIG_DFL);
+    } else if (status != TOOL_OK) {
         staging_end(s, status);
+    }
     return status;
 }
 
@@ -97,19 +118,6 @@ static bool discard(const staging *s, const char *from, const char *name)
 {
     (void)s, (void)name;
     return unlink(from) == 0;
-}
-
-/* Removes the folders that did not exist before, if they are empty. */
-static void remove_folders(const staging *s)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s", s->outdir);
-    for (size_t length = strlen(path); length > s->existed && rmdir(path) == 0; path[length] = 0) {
-        while (length > s->existed && path[length - 1] != '/')
-            length--;
-        while (length > s->existed && path[length - 1] == '/')
-            length--;
-    }
 }
 
 int staging_end(staging *s, int status)
