@@ -72,6 +72,7 @@ static const struct {
     {"arguments", "return f(a, b + c);", "arguments: return f(b + c, a);\narithmetic: return f(a, b - c);\n"},
     {"equal_arguments", "return f(a, a);", ""},
     {"symmetric", "return memcmp(a, b, c);", "arguments: return memcmp(a, c, b);\n"},
+    {"commutes", "return ptx_add(b, f(a, a), c);", "arguments: return ptx_add(f(a, a), b, c);\n"},
     {"members", "return s->a + s->b;",
      "member: return s->b + s->b;\narithmetic: return s->a - s->b;\nmember: return s->a + s->a;\n"},
     {"other_owner", "return s->a + t->b;", "arithmetic: return s->a - t->b;\n"},

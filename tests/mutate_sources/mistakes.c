@@ -457,6 +457,31 @@ static void add_swap(finder *f, int call, int a, int a_last, int b, int b_last)
     free(with);
 }
 
+/* Functions that may have two neighbouring arguments in either order: whether two texts are equal, and instructions of kernels that commute
+ * (the order in their text is a matter of the golden tests). */
+static const struct {
+    const char *names;
+    int first; /* of the two, from 0 */
+} symmetric[] = {
+    {"memcmp strcmp strncmp fmin fmax fminf fmaxf", 0},
+    {"ptx_add ptx_mul ptx_min ptx_max ptx_and ptx_or ptx_xor", 1},
+};
+
+static bool is_symmetric(const finder *f, int call, int argument)
+{
+    for (size_t i = 0; i < sizeof symmetric / sizeof symmetric[0]; i++) {
+        int n = 0;
+        for (int k = call + 2; k < argument; k++) {
+            if (tokens_in(f->t, k, "( [ {"))
+                k = at(f, k)->partner;
+            n += tokens_is(f->t, k, ",");
+        }
+        if (n == symmetric[i].first && tokens_in(f->t, call, symmetric[i].names))
+            return true;
+    }
+    return false;
+}
+
 /* i is the name of a function that is called. */
 static void find_arguments(finder *f, int i)
 {
@@ -472,9 +497,7 @@ static void find_arguments(finder *f, int i)
         }
         if (k != end && !tokens_is(f->t, k, ","))
             continue;
-        /* Which of two is compared with which makes no difference to whether they are equal. */
-        const bool is_symmetric = before == i + 2 && tokens_in(f->t, i, "memcmp strcmp strncmp");
-        if (before >= 0 && k > first && !is_symmetric)
+        if (before >= 0 && k > first && !is_symmetric(f, i, before))
             add_swap(f, i, before, before_last, first, k - 1);
         before = first;
         before_last = k - 1;
