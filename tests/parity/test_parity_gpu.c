@@ -1,26 +1,7 @@
 /* The rule of device/under_test.h itself, in processes of their own: what is skipped and what fails without a GPU, and that a
  * damaged byte of a GPU's launch is found in each family of tests. The GPU is the tests' own (doubles/gpu.c). */
-#include <stdio.h>
-#include <string.h>
-
-#include "support/process.h"
+#include "device/gpu_process.h"
 #include "test.h"
-
-#define PROGRAM       QDNN_BINARY_DIR "/tests/parity_tests"
-#define PTXVM_LIBCUDA QDNN_BINARY_DIR "/ptxvm/libcuda.so.1"
-#define GPU_LIBCUDA   QDNN_BINARY_DIR "/tests/doubles/gpu/libcuda.so.1"
-#define NO_LIBCUDA    "QDNN_LIBCUDA=libno_such_driver.so.1"
-
-#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
-
-/* Runs tests in a process that knows nothing but these settings. */
-static process_result run_tests(const char *program, const char *settings, const char *filter)
-{
-    return process_run(
-        "env -u QDNN_DEVICE -u QDNN_REQUIRE_GPU -u QDNN_BUNDLE_DIR -u PTXVM_FAULT -u QDNN_TEST_SUMMARY "
-        "-u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX %s '%s' --gtest_filter='%s'",
-        settings, program, filter);
-}
 
 enum { SKIPPED = 77 }; /* what a program whose every test was skipped ends with */
 
@@ -61,9 +42,55 @@ static const struct {
 
 TEST_ROWS(ParityRequiresGpu, Rule, rules)
 {
-    process_result result = run_tests(PROGRAM, rules[index].settings, rules[index].filter);
+    process_result result = gpu_process_run("parity_tests", rules[index].settings, rules[index].filter);
     CHECK_EQ_I64(result.status, rules[index].status);
     CHECK_HAS(result.output, rules[index].part);
     CHECK_HAS(result.output, rules[index].other);
     process_free(&result);
+}
+
+/* ---- Damage ---- */
+
+/* A case of each family of tests, and launches of it whose bytes are compared, or decide bytes that are. */
+static const struct {
+    const char *name, *filter;
+    int first, second;
+} families[] = {
+    {"Scale", "ParityOnGpu.HostRef/scale_int8_turn_1", 1, 5},
+    {"Quantize", "ParityOnGpu.HostRef/quantize_nf4_turn_1", 2, 5},
+    {"Dequantize", "ParityOnGpu.HostRef/dequantize_nf4_turn_1", 1, 5},
+    {"Matrices", "ParityOnGpu.Matrices/quantize_int4_turn_0", 1, 5},
+    {"Rows", "ParityRowsOnGpu.HostRef/dequantize_int4", 1, 2},
+    {"Rare", "ParityRareOnGpu.HostRef/quantize_int4", 1, 2},
+    {"Stages", "ParityStagesOnGpu.HostRef/quantize_flat_words", 1, 2},
+    {"Calls", "ParityCallsOnGpu.ThatDifferInOneThing/dequantize_int4", 1, 5},
+    {"Gguf", "ParityGgufOnGpu.Encodes/q4_0", 1, 2},
+    {"Repack", "ParityRepackOnGpu.HostRef/int4_turn_0", 1, 2},
+    {"Prepack", "TensorFp8OnGpu.PrepackedByAPlan", 1, 2},
+    {"KvCache", "ParityKvCacheOnGpu.HostRef/int8_f16_head_128", 1, 0},
+    {"Products", "ParityMatmulOnGpu.HostRef/int4", 1, 5},
+    {"Gemv", "ParityGemvOnGpu.ScalesInBf16", 1, 5},
+    {"Ragged", "ParityRaggedOnGpu.NibblesInBothOrders", 1, 5},
+    {"FewRows", "ParityFewRowsOnGpu.LargeScales", 1, 5},
+    {"Kernels", "ParityKernelsOnGpu.EveryBatch/int4", 1, 5},
+    {"Known", "ParityKnownOnGpu.AwqHasEvenColumnsFirst", 1, 0},
+    {"KnownProducts", "ParityKnownProductsOnGpu.AffineGrouped", 1, 0},
+    {"Law", "ParityLawOnGpu.EqualsDequantizeThenPlainProduct/int4", 1, 0},
+    {"Experts", "ParityStacksOnGpu.StacksOfExperts/int4", 1, 5},
+    {"Lora", "ParityLoraOnGpu.LanesAreDealtOut", 1, 4},
+    {"Tensor", "ParityMatmulOnGpu.Tensor/int4_sm_90", 1, 2},
+    {"TensorExperts", "TensorStacksOnGpu.EveryFormat/int4", 1, 2},
+    {"TensorFp8", "TensorFp8OnGpu.HostRef/sm_90_measured_e4m3_e4m3", 1, 5},
+    {"TensorLaws", "TensorLawsOnGpu.FusedIsDequantizeThenProduct/int4_f16", 1, 2},
+    {"Integer", "ParityIntegerOnGpu.Products/w8a8_turn_0", 1, 5},
+    {"IntegerDots", "ParityIntegerOnGpu.Dots/sm_90", 1, 5},
+    {"IntegerTop", "ParityIntegerOnGpu.KnownTop/sm_90", 1, 0},
+    {"Convolutions", "ParityIntegerOnGpu.Convolutions/c3_o5_g1_turn_0", 1, 5},
+    {"Train", "ParityTrainOnGpu.LongSums/two_segments", 1, 2},
+};
+
+TEST_ROWS(ParityOnGpuFinds, DamageIn, families)
+{
+    gpu_process_check_damage("parity_tests", families[index].filter, families[index].first,
+                             families[index].second);
 }

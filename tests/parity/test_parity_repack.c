@@ -49,7 +49,7 @@ static int case_count(void)
 
 static void case_name(int index, char *text, size_t size)
 {
-    snprintf(text, size, "%s_%s", codes[index / SMS].name, sms[index % SMS]);
+    snprintf(text, size, "%s_turn_%d", codes[index / SMS].name, index % SMS);
 }
 
 static bool has_way(const struct code_case *c, int way, int64_t columns)
