@@ -5,8 +5,8 @@
  *   requantized   y = clamp(round((acc + bias) multiplier) + y_zero), i8 or u8; or acc + bias itself, i32
  *   scaled        y = out(act(alpha S + bias) + residual), S = (acc x_scale[m]) w_scale[n]
  *
- * Codes are i8, u8, or i4: two's complement nibbles, eight per u32, the low one first, each row padded with 0
- * to whole words. Plans are executed by qdnnExecute, with the operands listed at each plan. */
+ * Codes are i8, u8, or i4: two's complement nibbles, eight per u32, the low one first, each row padded to
+ * whole words; what the padding holds does not matter. Plans are executed by qdnnExecute, with the operands listed at each plan. */
 #ifndef QDNN_INTEGER_H
 #define QDNN_INTEGER_H
 

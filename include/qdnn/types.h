@@ -173,7 +173,8 @@ typedef enum {
     QDNN_LAYOUT_BYTES = 0,             /* densely over the flat tensor, low bits first */
     QDNN_LAYOUT_WORDS_INTERLEAVED = 1, /* tensor [K, N]: a column is a stream of u32 words, word w of column n
                                           at [w * N + n]; 8 4-bit codes along K per word (also GPTQ) */
-    QDNN_LAYOUT_WORDS_ROWS = 2,        /* each row is a stream of u32 words, the last one padded with 0 */
+    QDNN_LAYOUT_WORDS_ROWS = 2,        /* each row is a stream of u32 words; what pads the last
+                                          one is written as 0 and never read */
     QDNN_LAYOUT_BLOCK = 3,             /* tensor [K, N]: as BYTES, with groups down columns */
     QDNN_LAYOUT_AWQ = 4                /* tensor [K, N]: word c of row k has columns 8c + 0 2 4 6 1 3 5 7 */
 } qdnnLayout_t;

@@ -136,6 +136,22 @@ void int_spread(ptx_builder *b, ptx_val word, ptx_val *even, ptx_val *odd)
     *odd = ptx_and(b, word, 0xF0F0F0F0u);
 }
 
+ptx_val int_has_padding(ptx_builder *b, ptx_val k)
+{
+    return ptx_setp(b, PTX_NE, ptx_and(b, ptx_cvt(b, PTX_U32, k), 7), 0);
+}
+
+ptx_val int_padding_products(ptx_builder *b, ptx_val k, ptx_val x_row, ptx_val w_row)
+{
+    ptx_val codes = ptx_cvt(b, PTX_U32, k), last = ptx_cvt(b, PTX_U64, ptx_shl(b, ptx_shr(b, codes, 3), 2));
+    ptx_val past = ptx_shl(b, ptx_u32(b, UINT32_MAX), ptx_shl(b, ptx_and(b, codes, 7), 2));
+    ptx_val x[4], even[4], odd[4], sum = ptx_var(b, ptx_s32(b, 0));
+    x[0] = ptx_and(b, ptx_ld_global_nc(b, PTX_U32, ptx_add(b, x_row, last), 0), past);
+    int_spread(b, ptx_ld_global_nc(b, PTX_U32, ptx_add(b, w_row, last), 0), &even[0], &odd[0]);
+    int_add_nibbles(b, sum, 1, x, even, odd);
+    return sum;
+}
+
 ptx_val int_typed(ptx_builder *b, qdnnDataType_t type, ptx_val word)
 {
     return ptx_as(b, type == QDNN_DATA_U8 ? PTX_U32 : PTX_S32, word);

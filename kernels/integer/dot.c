@@ -7,6 +7,7 @@ enum { BLOCK = 256, WARPS = BLOCK / 32 };
 
 typedef struct dot {
     ptx_val x, w;  /* u64 */
+    ptx_val k;     /* u64: codes */
     ptx_val bytes; /* u32: of each vector */
     ptx_val sum;   /* s32 variable: the thread's */
 } dot;
@@ -25,6 +26,14 @@ static void add_words(ptx_builder *b, const dot *d, int words)
     ptx_end_for(b);
 }
 
+/* Thread 0 subtracts what the padding has added. */
+static void subtract_padding(ptx_builder *b, const dot *d)
+{
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, ptx_tid_x(b), ptx_u32(b, 0), int_has_padding(b, d->k)));
+    ptx_assign(b, d->sum, ptx_sub(b, d->sum, int_padding_products(b, d->k, d->x, d->w)));
+    ptx_end_if(b);
+}
+
 static void add_all(ptx_builder *b, const dot *d)
 {
     ptx_val low = ptx_cvt(b, PTX_U32, ptx_or(b, d->x, d->w));
@@ -34,6 +43,7 @@ static void add_all(ptx_builder *b, const dot *d)
     ptx_else(b);
     add_words(b, d, 1);
     ptx_end_if(b);
+    subtract_padding(b, d);
 }
 
 /* Of so many neighbouring lanes, in each of them. */
@@ -80,6 +90,7 @@ void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_val shared = ptx_shared(b, "sums", PTX_S32, WARPS, 4);
     dot d = {.x = args.operand[QDNN_OPERAND_X],
              .w = args.operand[QDNN_OPERAND_CODES],
+             .k = args.number[NUMBER_COLUMNS],
              .bytes = int_row_bytes(b, QDNN_DATA_I4, args.number[NUMBER_COLUMNS]),
              .sum = ptx_var(b, ptx_s32(b, 0))};
     add_all(b, &d);

@@ -76,7 +76,8 @@ static ptx_val window_address(ptx_builder *b, const fill *f, const fill_window *
 }
 
 /* Past the end of a row, one of x and w is 0, so that their products are. Codes that are summed by themselves (those of x if w has a zero
- * point, and the reverse) are 0 there too. Nibbles of w that pad a row should be 0, but products of groups do not depend on it. */
+ * point, and the reverse) are 0 there too. Nibbles that pad a row may be anything: store_tile subtracts
+ * their products, and x of products of groups is 0 there. */
 static bool has_end(const fill *f)
 {
     return !f->is_conv || fill_window_bytes(f->spec) % FILL_ROW;

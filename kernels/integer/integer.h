@@ -49,6 +49,10 @@ void int_load(ptx_builder *b, const int_matrix *matrix, ptx_val address, ptx_val
 void int_load_chunk(ptx_builder *b, const int_matrix *matrix, ptx_val from, const ptx_val words[4]);
 /* Spreads nibbles to bytes that are 16 times as large: the even nibbles and the odd ones. */
 void int_spread(ptx_builder *b, ptx_val word, ptx_val *even, ptx_val *odd);
+/* Rows of nibbles are padded to whole words, and the padding may hold anything. Loops add its products, too, so that they need no mask;
+ * then, if there is padding (predicate), these are subtracted: the products (s32) of the padding of a row of x and one of w. */
+ptx_val int_has_padding(ptx_builder *b, ptx_val k);
+ptx_val int_padding_products(ptx_builder *b, ptx_val k, ptx_val x_row, ptx_val w_row);
 /* The word as the type that its codes have for dp4a. */
 ptx_val int_typed(ptx_builder *b, qdnnDataType_t type, ptx_val word);
 

@@ -189,10 +189,10 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
 }
 
 /* dp4a for few rows, the smaller tile for not many rows or columns. Sums of nibbles, which are 256 times too
- * large, must not overflow. */
+ * large, must not overflow, with those that pad a row. */
 static int tile_for(const kernel_spec *spec, const kernel_problem *p)
 {
-    const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns < 1 << 17;
+    const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns <= (1 << 17) - 8;
     if (p->m <= 4 || !fits || !int_fits_tiles(spec))
         return p->m == 1 ? 1 : 4;
     return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;

@@ -100,6 +100,17 @@ static void add_rows(ptx_builder *b, const int_lines *l, int bytes, ptx_val w_ro
     ptx_end_for(b);
 }
 
+/* Lane 0 subtracts what the padding has added. */
+static void subtract_padding(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_val *x_rows)
+{
+    ptx_if(b, ptx_setp_and(b, PTX_EQ, ptx_laneid(b), ptx_u32(b, 0), int_has_padding(b, l->args.k)));
+    for (int i = 0; i < l->rows; i++) {
+        ptx_val products = int_padding_products(b, l->args.k, x_rows[i], w_row);
+        ptx_assign(b, l->sums[i], ptx_sub(b, l->sums[i], products));
+    }
+    ptx_end_if(b);
+}
+
 /* By the widest loads that the alignment of the rows allows; nibbles are stored in words at least. */
 void int_lines_add(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_val *x_rows)
 {
@@ -119,6 +130,8 @@ void int_lines_add(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx_
         ptx_end_if(b);
     }
     ptx_end_if(b);
+    if (!has_bytes)
+        subtract_padding(b, l, w_row, x_rows);
 }
 
 ptx_val int_lines_join(ptx_builder *b, ptx_val sum)

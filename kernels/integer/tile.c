@@ -352,6 +352,19 @@ static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, co
     return o;
 }
 
+/* A sum of nibbles without the products of the padding of its rows. */
+static ptx_val without_padding(ptx_builder *b, const tile *t, ptx_val sum, ptx_val m, ptx_val n)
+{
+    ptx_val rest = ptx_var(b, sum);
+    ptx_uniform(b);
+    ptx_if(b, int_has_padding(b, t->args.k));
+    ptx_val products = int_padding_products(b, t->args.k, int_row_that_exists(b, &t->fill.x, m),
+                                            int_row_that_exists(b, &t->fill.w, n));
+    ptx_assign(b, rest, ptx_sub(b, rest, products));
+    ptx_end_if(b);
+    return rest;
+}
+
 /* Stores sixteen rows of the warp's sums, one row at a time, with neighbouring threads on adjacent
  * columns. */
 static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o,
@@ -371,6 +384,8 @@ static void store_rows(ptx_builder *b, const tile *t, const int_results *r, cons
         ptx_val sum = ptx_ld_shared(b, int_is_grouped(t->spec) ? PTX_F32 : PTX_S32, from, c * 128);
         if (spreads_nibbles(b, t))
             sum = ptx_shr(b, sum, 8);
+        if (is_nibbles(t))
+            sum = without_padding(b, t, sum, m, o->column[c].n);
         int_store(b, r, &o->column[c], m, int_without_zeros(b, r, sum, x_sum, o->w_sum[c]));
         ptx_end_if(b);
     }

@@ -40,6 +40,15 @@ static int code_of(codes_fill fill, qdnnDataType_t type, uint32_t random)
     return least + (int)(random % (1u << bits));
 }
 
+/* The nibbles after the last code of each row may be anything. */
+static void fill_padding(uint32_t seed, int64_t rows, int64_t columns, uint8_t *bytes)
+{
+    const int64_t pitch = ref_integer_row_bytes(QDNN_DATA_I4, columns);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = columns; i < 2 * pitch; i++)
+            bytes[row * pitch + i / 2] |= (uint8_t)((integer_random(&seed) & 15) << i % 2 * 4);
+}
+
 void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t rows, int64_t columns,
                   void *codes)
 {
@@ -54,6 +63,8 @@ void integer_fill(codes_fill fill, qdnnDataType_t type, uint32_t seed, int64_t r
         else
             bytes[i] = (uint8_t)code;
     }
+    if (type == QDNN_DATA_I4)
+        fill_padding(seed, rows, columns, bytes);
 }
 
 void integer_fill_numbers(qdnnDataType_t type, bool strange, uint32_t seed, float middle, int64_t n,

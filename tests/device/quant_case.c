@@ -525,6 +525,32 @@ static void add_nans(const ref_quant_spec *ref, quant_operands *o)
             o->host[QDNN_OPERAND_CODES][i] |= NAN_BITS;
 }
 
+/* Sets the bits that pad streams of words to whole words, which may be anything: `length` codes per stream. */
+static void fill_padding(const quant_case *c, int bits, int64_t streams, int64_t length, bool interleaved,
+                         uint8_t *codes)
+{
+    const int64_t words = (length * bits + 31) / 32;
+    uint32_t state = c->seed * 2654435761u + 1;
+    for (int64_t s = 0; s < streams; s++)
+        for (int64_t bit = length * bits; bit < words * 32; bit++) {
+            const int64_t word = interleaved ? bit / 32 * streams + s : s * words + bit / 32;
+            state = state * 1664525u + 1013904223u;
+            if (state >> 31)
+                codes[word * 4 + bit % 32 / 8] |= (uint8_t)(1u << bit % 8);
+        }
+}
+
+static void fill_all_padding(const quant_case *c, const matrices *m, quant_operands *o)
+{
+    const int bits = kernel_format(c->row)->bits;
+    const bool interleaved = m->spec.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    if (m->spec.block || (!interleaved && m->spec.layout != QDNN_LAYOUT_WORDS_ROWS))
+        return;
+    for (int64_t i = 0; i < m->count; i++)
+        fill_padding(c, bits, interleaved ? m->columns : m->rows, interleaved ? m->rows : m->columns,
+                     interleaved, o->host[QDNN_OPERAND_CODES] + (size_t)i * m->stride[QDNN_OPERAND_CODES]);
+}
+
 /* The inputs of quantize and dequantize are outputs of host_ref, unless they are a caller's. */
 static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands *o)
 {
@@ -555,6 +581,7 @@ static void fill(const quant_case *c, const ref_quant_spec *ref, quant_operands 
     fill_codes(c, &m, o);
     if (kernel_operation_of(c->row) != KERNEL_DEQUANTIZE)
         return;
+    fill_all_padding(c, &m, o);
     if (c->callers)
         fill_bytes(c->seed, codes, (int64_t)o->bytes[QDNN_OPERAND_CODES]);
     if (c->kind == DATA_SMALL || c->kind == DATA_SMALL_CONSTANT || c->kind == DATA_UNEQUAL ||
