@@ -159,6 +159,21 @@ static int write_items(const tool_options *options, tool_item *items, int n, con
     return status;
 }
 
+/* Launchers are named after the operation and its sizes, "fake_quantize_g128_n4096": a program may have several. */
+static void name_sequence(const tool_options *options, const tool_sequence *q, tool_item *first)
+{
+    char *stem = first->stem;
+    kernel_file_name(q->row, &q->spec, first->sm, stem, sizeof first->stem);
+    char *end = strstr(stem, first->sm->name);
+    if (end && end > stem)
+        end[-1] = 0;
+    for (int i = 0; i < options->n_sizes; i++) {
+        const size_t used = strlen(stem);
+        snprintf(stem + used, sizeof first->stem - used, "_%s%s", options->sizes[i].key,
+                 options->sizes[i].value);
+    }
+}
+
 int tool_write_sequence(const tool_options *options, const kernel_spec *spec)
 {
     static tool_sequence q;
@@ -176,10 +191,11 @@ int tool_write_sequence(const tool_options *options, const kernel_spec *spec)
         const kernel_step *step = &q.steps.at[n / options->n_sms];
         status = tool_item_make(&items[n], options, step->row, &step->spec, options->sms[n % options->n_sms]);
     }
-    if (status == TOOL_OK)
-        kernel_file_name(q.row, &q.spec, items[0].sm, items[0].stem, sizeof items[0].stem);
-    if (status == TOOL_OK)
+    if (status == TOOL_OK) {
+        if (tool_form_of(options)->all_sms)
+            name_sequence(options, &q, &items[0]);
         status = write_items(options, items, n, &q);
+    }
     for (int i = 0; i < n; i++)
         free(items[i].text.ptx);
     free(items);

@@ -1,0 +1,365 @@
+/* The launcher of every operation name: written by ptxgen, compiled, run on ptxvm's libcuda.so.1, and compared with
+ * host_ref. Sizes are small and ragged. */
+#include "launchers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/product_case.h"
+#include "formats/ref_spec.h"
+#include "kernels/formats/format.h"
+#include "support/random.h"
+#include "test.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+enum { SEED = 25 };
+
+/* ---- Data ---- */
+
+static void take_over(launcher_case *c, int operand, const void *host, size_t bytes, bool is_output)
+{
+    memcpy(integer_buffer(&c->buffers, (qdnnOperand_t)operand, bytes, is_output), host, bytes);
+}
+
+/* How the specification's groups are called by descriptors. */
+static void set_groups(quant_case *q)
+{
+    const bool blocks = kernel_format(q->row)->block != QDNN_BLOCK_NONE;
+    q->granularity = blocks || q->spec.groups == QDNN_GROUPS_DEFAULT ? QDNN_GRANULARITY_NONE
+                     : q->spec.channels == 1                         ? QDNN_GRANULARITY_TENSOR
+                                                                     : QDNN_GRANULARITY_GROUP;
+    q->extent = q->granularity == QDNN_GRANULARITY_GROUP ? (int64_t)q->spec.group_size : 0;
+}
+
+/* A flat tensor. */
+static bool quant_data(launcher_case *c)
+{
+    const int64_t block = (int64_t)kernel_columns_multiple(c->row), n = c->spec.channels == 1 ? 20001
+                                                                        : block > 1           ? 3 * block
+                                                                                              : 301;
+    quant_case q = {
+        .row = c->row, .spec = c->spec, .rank = 1, .dims = {n}, .kind = DATA_NORMAL, .seed = SEED};
+    quant_operands o;
+    set_groups(&q);
+    if (!quant_operands_make(&q, &o))
+        return false;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if ((o.reads | o.writes) >> i & 1)
+            take_over(c, i, o.host[i], o.bytes[i], o.writes >> i & 1);
+    quant_operands_free(&o);
+    c->problem.columns = (uint64_t)n;
+    return true;
+}
+
+static bool product_data(launcher_case *c)
+{
+    const kernel_row *row = kernel_find_operation(KERNEL_DEQUANTIZE, c->row->format);
+    const bool k_rows = c->spec.reduction == KERNEL_K_ROWS;
+    const int64_t block = (int64_t)kernel_columns_multiple(c->row), k = block > 1 ? 2 * block : 141, n = 5;
+    product_case p = {.weights = {.row = row ? row : c->row,
+                                  .spec = c->spec,
+                                  .rank = 2,
+                                  .dims = {k_rows ? k : n, k_rows ? n : k},
+                                  .kind = DATA_NORMAL,
+                                  .seed = SEED},
+                      .k_rows = k_rows,
+                      .m = 3,
+                      .rows = -1,
+                      .x = QDNN_DATA_F32,
+                      .y = QDNN_DATA_F32,
+                      .bias = c->spec.bias,
+                      .kind = DATA_NORMAL,
+                      .seed = SEED + 1};
+    product_operands o;
+    set_groups(&p.weights);
+    if (!product_operands_make(&p, &o))
+        return false;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
+        if (o.host[i] && i != QDNN_OPERAND_Y)
+            take_over(c, i, o.host[i], o.bytes[i], false);
+    take_over(c, QDNN_OPERAND_Y, o.expected, o.bytes[QDNN_OPERAND_Y], true);
+    product_operands_free(&o);
+    c->problem.rows = (uint64_t)p.weights.dims[0];
+    c->problem.columns = (uint64_t)p.weights.dims[1];
+    c->problem.m = (uint64_t)p.m;
+    c->problem.x_stride = (uint64_t)k;
+    c->problem.y_stride = (uint64_t)n;
+    return true;
+}
+
+static void random_bytes(uint32_t seed, uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)integer_random(&seed);
+}
+
+/* Any codes, moved. */
+static bool moved_data(launcher_case *c)
+{
+    kernel_operand operands[QDNN_OPERAND_COUNT];
+    const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
+    const int64_t rows = 19, columns = 2 * (int64_t)kernel_columns_multiple(c->row) +
+                                       (kernel_columns_multiple(c->row) == 1) * 62;
+    c->problem.rows = (uint64_t)rows;
+    c->problem.columns = (uint64_t)columns;
+    kernel_operands_of(c->row, &c->spec, &c->problem, operands);
+    const size_t from = operands[QDNN_OPERAND_CODES].bytes, to = operands[QDNN_OPERAND_REPACKED].bytes;
+    uint8_t *codes = integer_buffer(&c->buffers, QDNN_OPERAND_CODES, from, false);
+    uint8_t *moved = integer_buffer(&c->buffers, QDNN_OPERAND_REPACKED, to, true);
+    random_bytes(SEED, codes, from);
+    if (kernel_operation_of(c->row) == KERNEL_PREPACK)
+        ref_prepack(&ref, rows, columns, false, codes, moved);
+    else
+        ref_repack(&ref, &ref, rows, columns, codes, moved);
+    return true;
+}
+
+static ref_train_spec train_spec(const kernel_spec *spec)
+{
+    return (ref_train_spec){.bits = spec->bits,
+                            .group_size = (int64_t)spec->group_size,
+                            .channels = (int64_t)spec->channels,
+                            .rounding = spec->rounding,
+                            .mode = spec->scale_mode,
+                            .decay = spec->decay,
+                            .backward = spec->backward,
+                            .gradient_factor = spec->gradient_factor};
+}
+
+static bool train_data(launcher_case *c)
+{
+    const ref_train_spec ref = train_spec(&c->spec);
+    const kernel_operation o = kernel_operation_of(c->row);
+    const bool backward = o == KERNEL_FAKE_QUANTIZE_BACKWARD || o == KERNEL_LSQ_BACKWARD,
+               lsq = o == KERNEL_LSQ || o == KERNEL_LSQ_BACKWARD;
+    const int64_t n = c->spec.group_size > 4096 ? 20001 : 301, groups = ref_train_groups(&ref, n);
+    integer_buffers *b = &c->buffers;
+    float *x = integer_buffer(b, QDNN_OPERAND_X, (size_t)n * 4, false), *scale = NULL, *dy = NULL;
+    fill_data(DATA_NORMAL, NULL, QDNN_DATA_F32, SEED, x, n);
+    if (lsq)
+        scale = integer_buffer(b, QDNN_OPERAND_SCALE, (size_t)groups * 4, false);
+    for (int64_t i = 0; scale && i < groups; i++)
+        scale[i] = 0.01f + 0.003f * (float)i;
+    if (backward)
+        fill_data(DATA_NORMAL, NULL, QDNN_DATA_F32, SEED + 1,
+                  dy = integer_buffer(b, QDNN_OPERAND_DY, (size_t)n * 4, false), n);
+    float *out = integer_buffer(b, backward ? QDNN_OPERAND_DX : QDNN_OPERAND_Y, (size_t)n * 4, true);
+    if (o == KERNEL_LSQ)
+        ref_lsq(&ref, n, x, scale, out);
+    else if (o == KERNEL_LSQ_BACKWARD)
+        ref_lsq_backward(&ref, n, x, scale, dy, out,
+                         integer_buffer(b, QDNN_OPERAND_DSCALE, (size_t)groups * 4, true));
+    else if (backward)
+        ref_fake_quantize_backward(&ref, n, x, NULL, dy, out);
+    else
+        ref_fake_quantize(&ref, n, x, NULL, out);
+    c->problem.columns = (uint64_t)n;
+    return true;
+}
+
+static void set_shape(launcher_case *c, int64_t m, int64_t n, int64_t k)
+{
+    c->problem.m = (uint64_t)m;
+    c->problem.rows = (uint64_t)n;
+    c->problem.columns = c->problem.x_stride = (uint64_t)k;
+    c->problem.y_stride = (uint64_t)n;
+}
+
+static bool integer_data(launcher_case *c)
+{
+    const kernel_operation o = kernel_operation_of(c->row);
+    const bool dot = o == KERNEL_INT4_DOT || o == KERNEL_INT4_DOT_SCALED;
+    const kernel_spec s = kernel_spec_normal(c->row, &c->spec);
+    const integer_case i = {.name = c->name,
+                            .x = s.x_codes,
+                            .w = s.w_codes,
+                            .y = s.result == QDNN_DATA_F32 ? s.output : s.result,
+                            .m = dot ? 1 : 5,
+                            .n = dot ? 1 : 11,
+                            .k = 205,
+                            .multiplier = 0.01f,
+                            .rounding = s.rounding,
+                            .group_size = (int64_t)s.group_size,
+                            .scale_type = s.scale,
+                            .w_first = s.w_scale_first,
+                            .fill = CODES_ANY,
+                            .seed = SEED};
+    integer_case_data(&i, &c->buffers);
+    set_shape(c, i.m, i.n, i.k);
+    c->problem.multiplier = i.multiplier;
+    return true;
+}
+
+static bool top_data(launcher_case *c)
+{
+    const int64_t m = 5, n = *c->sizes ? 2051 : 43, k = *c->sizes ? 9 : 205,
+                  top = kernel_operation_of(c->row) == KERNEL_INT4_TOP1 ? 1 : 7;
+    const integer_case i = {.name = c->name,
+                            .x = QDNN_DATA_I4,
+                            .w = QDNN_DATA_I4,
+                            .y = QDNN_DATA_F32,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .w_first = true,
+                            .fill = CODES_ANY,
+                            .seed = SEED};
+    integer_buffers *b = &c->buffers;
+    integer_case_data(&i, b);
+    float *scores = b->host[QDNN_OPERAND_Y];
+    b->host[QDNN_OPERAND_Y] = NULL;
+    float *best = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(m * top) * 4, true);
+    int32_t *places = integer_buffer(b, QDNN_OPERAND_TOP_INDEX, (size_t)(m * top) * 4, true);
+    for (int64_t row = 0; row < m; row++)
+        ref_top(n, scores + row * n, top, best + row * top, places + row * top);
+    free(scores);
+    set_shape(c, m, n, k);
+    c->problem.top = (uint64_t)top;
+    return true;
+}
+
+/* Depthwise by default; with 16 channels, those are moved next to each other first. */
+static bool conv_data(launcher_case *c)
+{
+    const int64_t channels = c->spec.window_c > 1 ? (int64_t)c->spec.window_c : 3,
+                  outputs = channels > 3 ? 9 : 6;
+    const ref_conv_spec s = {.x = QDNN_DATA_I8,
+                             .images = 2,
+                             .channels = channels,
+                             .height = 7,
+                             .width = 5,
+                             .outputs = outputs,
+                             .groups = channels / (int64_t)c->spec.window_c,
+                             .window = {(int64_t)c->spec.window_h, (int64_t)c->spec.window_w},
+                             .stride = {1, 1},
+                             .dilation = {1, 1}};
+    const ref_requantize_spec r = {.y = QDNN_DATA_I8, .multiplier = 0.02f, .rounding = c->spec.rounding};
+    const int64_t out[2] = {s.height - s.window[0] + 1, s.width - s.window[1] + 1},
+                  x = s.images * channels * s.height * s.width,
+                  w = outputs * (int64_t)c->spec.window_c * s.window[0] * s.window[1];
+    integer_buffers *b = &c->buffers;
+    integer_fill(CODES_ANY, QDNN_DATA_I8, SEED, 1, x, integer_buffer(b, QDNN_OPERAND_X, (size_t)x, false));
+    integer_fill(CODES_ANY, QDNN_DATA_I8, SEED + 1, 1, w,
+                 integer_buffer(b, QDNN_OPERAND_CODES, (size_t)w, false));
+    void *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(s.images * outputs * out[0] * out[1]), true);
+    ref_integer_conv2d(&s, &r, b->host[QDNN_OPERAND_X], b->host[QDNN_OPERAND_CODES], NULL, y);
+    c->problem.multiplier = r.multiplier;
+    c->problem.conv.images = (uint64_t)s.images;
+    c->problem.conv.channels = (uint64_t)channels;
+    c->problem.conv.outputs = (uint64_t)outputs;
+    c->problem.conv.in[0] = (uint64_t)s.height;
+    c->problem.conv.in[1] = (uint64_t)s.width;
+    return true;
+}
+
+static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
+    [KERNEL_SCALE] = quant_data,
+    [KERNEL_QUANTIZE] = quant_data,
+    [KERNEL_DEQUANTIZE] = quant_data,
+    [KERNEL_DYNAMIC] = quant_data,
+    [KERNEL_REPACK] = moved_data,
+    [KERNEL_PREPACK] = moved_data,
+    [KERNEL_MATMUL] = product_data,
+    [KERNEL_FAKE_QUANTIZE] = train_data,
+    [KERNEL_FAKE_QUANTIZE_BACKWARD] = train_data,
+    [KERNEL_LSQ] = train_data,
+    [KERNEL_LSQ_BACKWARD] = train_data,
+    [KERNEL_INT4_DOT] = integer_data,
+    [KERNEL_INT4_DOT_SCALED] = integer_data,
+    [KERNEL_INT4_MATMUL] = integer_data,
+    [KERNEL_INT4_TOP1] = top_data,
+    [KERNEL_INT4_TOPK] = top_data,
+    [KERNEL_INT8_MATMUL] = integer_data,
+    [KERNEL_W8A8] = integer_data,
+    [KERNEL_W4A8] = integer_data,
+    [KERNEL_W4A4] = integer_data,
+    [KERNEL_INT8_CONV2D] = conv_data,
+};
+
+/* ---- Which launchers there are ---- */
+
+/* Operations of several kernels, which are written for their sizes; among them is every kernel that is only a part of
+ * others. */
+static const struct {
+    const char *name, *settings, *sizes;
+} sequences[] = {
+    {"train.fake_quantize", "", "n=301"},
+    {"train.fake_quantize.backward", "", "n=301"},
+    {"train.lsq.backward", "group_size=5000", "n=20001"},
+    {"quant.nf4.scale", "group_size=1,channels=1", "n=20001"},
+    {"quant.int4_zp.scale", "group_size=1,channels=1", "n=20001"},
+    {"quant.int4.batched_matmul.topk.scaled", "", "m=5,rows=2051,columns=9,top=7"},
+    {"quant.int4.batched_matmul.top1.scaled", "", "m=5,rows=2051,columns=9"},
+    {"quant.int8.qconv2d", "window_c=16,window_h=3,window_w=2",
+     "images=2,channels=16,outputs=9,height=7,width=5,multiplier=0.02"},
+};
+
+enum { CASES_MAX = 512 };
+static launcher_case cases[CASES_MAX];
+
+static bool add_case(int *n, const char *name, const char *settings, const char *sizes)
+{
+    launcher_case *c = &cases[*n];
+    char words[256], error[256];
+    *c = (launcher_case){
+        .name = name, .settings = settings, .sizes = sizes, .problem = kernel_problem_default()};
+    c->row = kernel_open(name, &c->spec);
+    snprintf(words, sizeof words, "%s", settings);
+    for (char *at = words; *at; at++)
+        *at = *at == ',' ? ' ' : *at;
+    if (!CHECK(*n + 1 < CASES_MAX && c->row != NULL) ||
+        !CHECK(kernel_spec_set_words(c->row, &c->spec, words, error, sizeof error)))
+        return false;
+    bool (*data)(launcher_case *) = data_of[kernel_operation_of(c->row)];
+    test_push_note("%s", name);
+    const bool ok = CHECK(data != NULL) && CHECK(data(c)) &&
+                    CHECK(kernel_problem_complete(c->row, &c->spec, &c->problem, error, sizeof error));
+    test_pop_note();
+    *n += ok;
+    return ok;
+}
+
+/* Every stable name that is one kernel, and the sequences. */
+static int add_cases(void)
+{
+    int n = 0;
+    kernel_spec spec;
+    for (int i = 0; qdnnGetOperationName(i); i++) {
+        const char *name = qdnnGetOperationName(i);
+        const kernel_row *row = kernel_open(name, &spec);
+        if (!kernel_is_sequence(row, &spec))
+            add_case(&n, name, "", "");
+    }
+    for (int i = 0; i < LENGTH(sequences); i++)
+        add_case(&n, sequences[i].name, sequences[i].settings, sequences[i].sizes);
+    return n;
+}
+
+static bool is_covered(const char *name, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+TEST_CASE(ParityLaunchers, EveryOperationName)
+{
+    if (QDNN_SANITIZE[0])
+        SKIP("a sanitized driver needs a sanitized program");
+    const int n = add_cases();
+    for (int i = 0; qdnnGetOperationName(i); i++)
+        if (!is_covered(qdnnGetOperationName(i), n))
+            FAIL("%s has no launcher here", qdnnGetOperationName(i));
+    const bool built = launchers_build(cases, n);
+    for (int i = 0; i < n; i++) {
+        test_push_note("%s %s", cases[i].name, cases[i].sizes);
+        if (built)
+            launchers_run(&cases[i], i);
+        integer_buffers_free(&cases[i].buffers);
+        test_pop_note();
+    }
+    CHECK(n > 235);
+    launchers_end();
+}
