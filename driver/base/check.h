@@ -8,14 +8,16 @@
 #include "driver/base/log.h"
 #include "driver/base/object.h"
 
-/* Returns from the function if the argument is null, or an object that was destroyed or is of the wrong kind;
- * the message calls it by `name`, its name in the public function. */
+/* Returns from the function if the argument is null, or an object that was destroyed, is of the wrong kind or
+ * needs a device of this process's parent; the message calls it by `name`, its name in the public function. */
 #define CHECK_NOT_NULL_AS(name, argument)                                                                    \
     do {                                                                                                     \
         if (!(argument))                                                                                     \
             return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be", (name));     \
         if (!object_is((argument), OBJECT_KIND_OF(argument)))                                                \
             return object_refuse((name), (argument), OBJECT_KIND_OF(argument));                              \
+        if (object_is_inherited((argument), OBJECT_KIND_OF(argument)))                                       \
+            return object_refuse_inherited((name), (argument), OBJECT_KIND_OF(argument));                    \
     } while (0)
 
 /* The same, with the argument's own name. */

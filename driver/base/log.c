@@ -11,6 +11,7 @@
 
 #include "base/escape.h"
 #include "driver/base/error.h"
+#include "driver/base/process.h"
 
 enum {
     NOT_READ = 1,
@@ -21,6 +22,7 @@ _Atomic unsigned log_mask = NOT_READ;
 _Thread_local const char *log_call = "qdnn";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+PROCESS_KEEPS_LOCK(lock);
 static struct {
     bool read;
     unsigned destination_mask;

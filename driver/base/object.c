@@ -33,6 +33,7 @@ const uint64_t object_marks[OBJECT_KINDS] = {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static object_header *destroyed[OBJECT_KINDS];
+PROCESS_KEEPS_LOCK(lock);
 
 static object_header *take(object_kind kind)
 {
@@ -54,6 +55,7 @@ void *object_create(object_kind kind, size_t bytes)
     if (!header)
         return NULL;
     header->mark = object_marks[kind];
+    header->process = process_id();
     return header + 1;
 }
 
@@ -97,6 +99,16 @@ qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kin
                           kinds[other].name, kinds[kind].name, kinds[kind].creator);
     return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s is %p, which is not a %s; it must come from %s", name,
                       object, kinds[kind].name, kinds[kind].creator);
+}
+
+qdnnStatus_t object_refuse_inherited(const char *name, const void *object, object_kind kind)
+{
+    return qdnn_error(
+        QDNN_STATUS_NOT_SUPPORTED,
+        "%s is a %s of process %d, from which this process, %d, was forked; CUDA does not work "
+        "after a fork: fork before the first qdnnCreate, or start the child by exec (Python: the "
+        "start method 'spawn')",
+        name, kinds[kind].name, ((const object_header *)object)[-1].process, process_id());
 }
 
 void objects_purge(void)

@@ -10,6 +10,8 @@
 
 #include <qdnn/qdnn.h>
 
+#include "driver/base/process.h"
+
 typedef enum {
     OBJECT_NONE, /* any other pointer, which cannot be checked */
     OBJECT_HANDLE,
@@ -47,6 +49,7 @@ void object_retire(void *object);
 /* The mark in front of an object. */
 typedef struct object_header {
     uint64_t mark;
+    int process;                /* that created it */
     struct object_header *next; /* in the list of memory to reuse */
 } object_header;
 extern const uint64_t object_marks[OBJECT_KINDS];
@@ -55,6 +58,14 @@ static inline bool object_is(const void *object, object_kind kind)
 {
     return kind == OBJECT_NONE || ((const object_header *)object)[-1].mark == object_marks[kind];
 }
+
+/* Whether the object uses a device that a parent of this process opened. */
+static inline bool object_is_inherited(const void *object, object_kind kind)
+{
+    return (kind == OBJECT_HANDLE || kind == OBJECT_PLAN || kind == OBJECT_SCHEDULE) &&
+           ((const object_header *)object)[-1].process != process_id();
+}
+qdnnStatus_t object_refuse_inherited(const char *name, const void *object, object_kind kind);
 
 /* The status and the message for an argument that is not, or no longer, of its kind. */
 qdnnStatus_t object_refuse(const char *name, const void *object, object_kind kind);

@@ -3,6 +3,7 @@
 #include "driver/cuda/open.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,12 @@
 #include "boards/boards.h"
 #include "driver/cuda/cuda_error.h"
 #include "driver/cuda/drivers.h"
+#include "driver/base/check.h"
 #include "driver/base/error.h"
 #include "driver/base/log.h"
 #include "ptxgen/sm.h"
 
+static _Atomic int owner; /* the process that opened a driver; 0: none did */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* What has been reported already; under the lock. */
 static bool choice_reported, missing_gpu_reported;
@@ -202,6 +205,23 @@ static void report_choice(const cuda_device *d, const driver_problem *gpu)
                 escape_string(why, sizeof why, gpu->text));
 }
 
+/* The drivers belong to the process that first opens one. Its children are refused before they take a lock,
+ * which a thread of the parent may have held. */
+static qdnnStatus_t own_drivers(bool *is_first)
+{
+    const int mine = process_id();
+    int found = 0;
+    *is_first = atomic_compare_exchange_strong(&owner, &found, mine);
+    if (*is_first || found == mine)
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_NOT_SUPPORTED,
+        "the driver was opened by process %d, from which this process, %d, was forked; CUDA does "
+        "not work after a fork: fork before the first qdnnCreate, or start the child by exec "
+        "(Python: the start method 'spawn')",
+        found, mine);
+}
+
 qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
 {
     const char *variable = getenv("QDNN_DEVICE");
@@ -212,6 +232,8 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     qdnnStatus_t status = parse_request(text, &request);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
+    bool is_first;
+    CHECK_STATUS(own_drivers(&is_first));
     pthread_mutex_lock(&lock);
     status = choose(&request, out, &problem);
     bool gpu_is_missing = *problem.text != 0;
@@ -220,6 +242,8 @@ qdnnStatus_t cuda_device_choose(const char *text, cuda_device *out)
     choice_reported |= first;
     missing_gpu_reported |= first && gpu_is_missing;
     pthread_mutex_unlock(&lock);
+    if (status != QDNN_STATUS_SUCCESS && is_first)
+        atomic_store(&owner, 0);
     if (status != QDNN_STATUS_SUCCESS)
         return qdnn_error(status, "%s", problem.text);
     if (first)
@@ -232,5 +256,6 @@ void cuda_close_all(void)
     pthread_mutex_lock(&lock);
     drivers_close();
     choice_reported = missing_gpu_reported = false;
+    atomic_store(&owner, 0);
     pthread_mutex_unlock(&lock);
 }

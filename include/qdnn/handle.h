@@ -26,13 +26,14 @@ typedef struct CUstream_st *qdnnStream_t;
  * If the calling thread has a current CUDA context, auto and cuda work in it (cuda:N only if it belongs to
  * that GPU), so that pointers and streams of the caller's own CUDA code can be used; otherwise they work in
  * the device's primary context, which the CUDA runtime uses too. The thread's current context is not changed.
- * A context of the caller's must outlive the handle. As with CUDA, a child process must not use handles
- * created before fork.
+ * A context of the caller's must outlive the handle. CUDA does not work in a child of fork: if the parent has
+ * created a handle, this call, and every call with a handle, plan or schedule of the parent, returns
+ * _NOT_SUPPORTED in the child; descriptors and functions of the host go on working.
  *   handle   receives it; qdnnDestroy frees it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME if QDNN_DEVICE is not of this form;
  * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM if there is no such device;
- * _NOT_SUPPORTED if ptxvm already emulates another SM in this process; _INTERNAL_ERROR_ALLOCATION_FAILED;
- * _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY if the driver fails. Thread-safe. */
+ * _NOT_SUPPORTED if ptxvm already emulates another SM in this process, or in a child as described above;
+ * _INTERNAL_ERROR_ALLOCATION_FAILED; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY if the driver fails. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreate(qdnnHandle_t *handle);
 
 /* Creates a handle on a device named by the caller.

@@ -1,6 +1,8 @@
 /* The names of the CUDA driver: compiled only into libcuda.so.1. */
 #include "internal.h"
 
+#include <unistd.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 #define F(base, v, since, needs, params, args)                                                               \
@@ -37,8 +39,17 @@ int ptxvmGetVersion(void)
     return PTXVM_VERSION;
 }
 
-/* Frees everything when a program closes the library. */
+static pid_t loaded_by;
+
+__attribute__((constructor)) static void load(void)
+{
+    loaded_by = getpid();
+}
+
+/* Frees everything when a program closes the library; not in a child of fork, where a lock may be held by a
+ * thread that exists only in the parent. */
 __attribute__((destructor)) static void unload(void)
 {
-    ptxvm_cuda_shutdown();
+    if (getpid() == loaded_by)
+        ptxvm_cuda_shutdown();
 }
