@@ -221,6 +221,58 @@ TEST_CASE(CudaLink, TheResultIsLimited)
     driver_close();
 }
 
+/* The header of what is linked, to the digit: the text is loaded by others too. */
+TEST_CASE(CudaLink, TheNewestVersionIsWritten)
+{
+    static const struct {
+        const char *a, *b, *result;
+    } versions[] = {
+        {"7.0", "7.8", ".version 7.8\n"}, {"8.0", "7.8", ".version 8.0\n"}, {"6.5", "6.5", ".version 6.5\n"}};
+    REQUIRE(driver_open_context(NULL));
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
+        const char *const pair[] = {versions[i].a, versions[i].b};
+        CUlinkState state;
+        void *image = NULL;
+        size_t bytes = 0;
+        CU(cu.cuLinkCreate_v2(0, NULL, NULL, &state));
+        for (int k = 0; k < 2; k++) {
+            char text[256];
+            snprintf(text, sizeof text,
+                     ".version %s\n.target sm_70\n.address_size 64\n.visible .entry k%d() { ret; }\n",
+                     pair[k], k);
+            CU(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, text, strlen(text), "a", 0, NULL, NULL));
+        }
+        CU(cu.cuLinkComplete(state, &image, &bytes));
+        if (image)
+            CHECK_HAS((const char *)image, versions[i].result);
+        CU(cu.cuLinkDestroy(state));
+    }
+    driver_close();
+}
+
+/* Everything else about the calls is right. */
+TEST_CASE(CudaLink, HandlesAreChecked)
+{
+    static const char text[] = HEAD KERNEL("k", "mov.u32 %r, 1;");
+    CUlinkState dead;
+    void *image;
+    size_t bytes;
+    REQUIRE(driver_open_context(NULL));
+    CU(cu.cuLinkCreate_v2(0, NULL, NULL, &dead));
+    CU(cu.cuLinkDestroy(dead));
+    for (int i = 0; i < 2; i++) {
+        CUlinkState state = i ? dead : NULL;
+        CU_IS(cu.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, sizeof text, "a", 0, NULL,
+                                  NULL),
+              CUDA_ERROR_INVALID_HANDLE);
+        CU_IS(cu.cuLinkAddFile_v2(state, CU_JIT_INPUT_PTX, "/no/such/file.ptx", 0, NULL, NULL),
+              CUDA_ERROR_INVALID_HANDLE);
+        CU_IS(cu.cuLinkComplete(state, &image, &bytes), CUDA_ERROR_INVALID_HANDLE);
+        CU_IS(cu.cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
+    }
+    driver_close();
+}
+
 TEST_CASE(CudaLink, SourceLinesOfEachText)
 {
     static const char *const texts[] = {

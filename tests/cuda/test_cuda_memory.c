@@ -245,6 +245,38 @@ TEST_CASE(CudaMemory, PointersSayWhatTheyAre)
     driver_close();
 }
 
+/* Several attributes at once, and the list of devices, which is filled up with CU_DEVICE_INVALID. */
+TEST_CASE(CudaMemory, AttributesOfRanges)
+{
+    CUdeviceptr p;
+    int list[4] = {7, 7, 7, 7}, preferred = 7, mostly = 7;
+    void *out[] = {&preferred, list, &mostly};
+    size_t sizes[] = {4, 12, 4};
+    CUmem_range_attribute attributes[] = {CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                                          CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
+                                          CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY};
+    REQUIRE(driver_open_context(NULL));
+    CU(cu.cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    CU(cu.cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
+    CU(cu.cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
+    CU(cu.cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_ACCESSED_BY, 0));
+    CU(cu.cuMemAdvise(p, 64, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+    CU(cu.cuMemRangeGetAttributes(out, sizes, attributes, 3, p, 64));
+    CHECK_EQ_I64(preferred, CU_DEVICE_CPU);
+    CHECK_EQ_I64(mostly, 1);
+    CHECK_EQ_I64(list[0], 0);
+    CHECK_EQ_I64(list[1], CU_DEVICE_CPU);
+    CHECK_EQ_I64(list[2], CU_DEVICE_INVALID);
+    CHECK_EQ_I64(list[3], 7);
+    /* No more than there is room for. */
+    CU(cu.cuMemRangeGetAttribute(list + 3, 4, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 64));
+    CHECK_EQ_I64(list[3], 0);
+    attributes[2] = (CUmem_range_attribute)0;
+    CU_IS(cu.cuMemRangeGetAttributes(out, sizes, attributes, 3, p, 64), CUDA_ERROR_INVALID_VALUE);
+    CU_IS(cu.cuMemRangeGetAttributes(out, sizes, attributes, 0, p, 64), CUDA_ERROR_INVALID_VALUE);
+    driver_close();
+}
+
 TEST_CASE(CudaMemory, Pools)
 {
     CUmemoryPool pool = NULL, now = NULL;

@@ -37,12 +37,23 @@ EXPECT(const_value, 0x100 + t % 4)
 EXPECT(global_value, 1000 + t % 4)
 EXPECT(param_high, 2) /* out is at 0x2_0000_0000 or above */
 EXPECT(bits_1, 1)
+EXPECT(five_values, 54321)
 
 /* %rd3 = in + 64 * thread */
 #define AT64 "mad.wide.u32 %rd3, %r0, 64, %rd1;\n"
 
 /* clang-format off */
 static const ops_test LdSt[] = {
+    /* Each is found among several: the sum of their values times powers of ten. */
+    {"SharedVariables",
+     "st.shared.u32 [v0], 1;\nst.shared.u32 [v1+4], 2;\nst.shared.u32 [v2], 3;\nst.shared.u32 [v3+8], 4;\n"
+     "st.shared.u32 [v4], 5;\nld.shared.u32 %r1, [v0];\nld.shared.u32 %r2, [v1+4];\nld.shared.u32 %r3, [v2];\n"
+     "ld.shared.u32 %r4, [v3+8];\nld.shared.u32 %r5, [v4];\nmad.lo.u32 %r1, %r2, 10, %r1;\n"
+     "mad.lo.u32 %r1, %r3, 100, %r1;\nmad.lo.u32 %r1, %r4, 1000, %r1;\nmad.lo.u32 %r1, %r5, 10000, %r1;\n"
+     "cvt.u64.u32 %rd9, %r1;",
+     five_values, .threads = 1,
+     .decls = ".shared .align 4 .b8 v0[4];\n.shared .align 4 .b8 v1[8];\n.shared .align 4 .b8 v2[4];\n"
+              ".shared .align 4 .b8 v3[12];\n.shared .align 4 .b8 v4[4];\n"},
     {"u8_into_64", AT64 "ld.global.u8 %rd9, [%rd3];", in_u8},
     {"u16_into_64", AT64 "ld.global.u16 %rd9, [%rd3];", in_u16},
     {"u32_into_64", AT64 "ld.global.u32 %rd9, [%rd3];", in_u32},
