@@ -86,6 +86,69 @@ TEST_CASE(EmitPtx, RefusesWithASentence)
         qdnnFreePtx(&out);
 }
 
+/* Three launches, worked out by hand: 8 groups of 128, of which the last has 105 elements. */
+TEST_CASE(EmitOperation, GivesEveryLaunch)
+{
+    const char *const sizes[] = {"n=1001", NULL};
+    qdnnEmitted_t *e = NULL;
+    REQUIRE(qdnnEmitOperation("train.fake_quantize", "sm_80", NULL, sizes, &e) == QDNN_STATUS_SUCCESS);
+    CHECK_EQ_STR(e->operation, "train.fake_quantize");
+    CHECK_EQ_U64(e->workspaceBytes, 64); /* 8 of absmax, 8 scales */
+    REQUIRE(e->launchCount == 3 && e->operandCount == 2);
+    CHECK_EQ_STR(e->operands[0].name, "x");
+    CHECK_EQ_U64(e->operands[0].bytes, 4004);
+    CHECK(e->operands[1].operand == QDNN_OPERAND_Y && e->operands[1].writes && !e->operands[1].reads);
+    CHECK_EQ_STR(e->launches[0].entry, "qdnn_scale_nf4");
+    CHECK_EQ_STR(e->launches[0].gridRule[0], "ceil(n / 1024)");
+    CHECK_EQ_U64(e->launches[0].grid[0], 1);
+    CHECK_HAS(e->launches[1].ptx, ".visible .entry qdnn_train_scale(");
+    const qdnnArgument_t *a = e->launches[1].arguments;
+    CHECK_EQ_I64(e->launches[1].argumentCount, 3);
+    CHECK(a[0].kind == QDNN_ARGUMENT_WORKSPACE && a[0].value == 0);
+    CHECK(a[1].kind == QDNN_ARGUMENT_WORKSPACE && a[1].value == 32);
+    CHECK(a[2].kind == QDNN_ARGUMENT_U64 && a[2].value == 8);
+    CHECK_EQ_U64(e->launches[2].blockThreads, 256);
+    CHECK(e->launches[2].arguments[0].kind == QDNN_ARGUMENT_OPERAND &&
+          e->launches[2].arguments[0].operand == QDNN_OPERAND_X);
+    qdnnFreeEmitted(e);
+}
+
+TEST_CASE(EmitOperation, NothingToDoAndErrors)
+{
+    static const struct {
+        const char *operation, *setting, *size;
+        qdnnStatus_t status;
+        const char *why;
+    } calls[] = {
+        {"train.fake_quantise", NULL, "n=8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+         "unknown kernel 'train.fake_quantise'"},
+        {"train.fake_quantize", NULL, "n", QDNN_STATUS_BAD_PARAM, "sizes: 'n' is not of the form key=value"},
+        {"train.fake_quantize", NULL, "k=8", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "sizes: unknown size 'k'"},
+        {"train.fake_quantize", NULL, "n=x", QDNN_STATUS_BAD_PARAM, "sizes: n=x: it must be 0 to 2^40"},
+        {"quant.linear_4bit", "code=twos", "m=1", QDNN_STATUS_BAD_PARAM,
+         "quant.linear_4bit fixes code=unsigned"},
+        {"quant.gguf_q4_k.matmul", NULL, "columns=255", QDNN_STATUS_NOT_SUPPORTED,
+         "it must be a multiple of 256"},
+        {"quant.int8.qconv2d", NULL, "channels=0", QDNN_STATUS_NOT_SUPPORTED, "channels is 0"},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        const char *const settings[] = {calls[i].setting, NULL}, *const sizes[] = {calls[i].size, NULL};
+        qdnnEmitted_t *e = NULL;
+        char text[512];
+        test_push_note("%s %s", calls[i].operation, calls[i].size);
+        CHECK_EQ_I64(qdnnEmitOperation(calls[i].operation, "90", settings, sizes, &e), calls[i].status);
+        CHECK(!e);
+        qdnnGetLastErrorString(text, sizeof text);
+        CHECK_HAS(text, calls[i].why);
+        test_pop_note();
+    }
+    const char *const none[] = {"n=0", NULL};
+    qdnnEmitted_t *e = NULL;
+    REQUIRE(qdnnEmitOperation("train.lsq", "90", NULL, none, &e) == QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(e->launchCount, 0);
+    qdnnFreeEmitted(e);
+}
+
 /* The message is cut to the buffer, and a buffer of no size is left alone. */
 TEST_CASE(EmitPtx, ErrorTextFitsTheBuffer)
 {

@@ -118,7 +118,7 @@ static qdnnStatus_t emit(void *object, const void *argument)
     int count = 0;
     if (kernel_takes(row, "data"))
         settings[count++] = "data=f16";
-    if (kernel_takes(row, "group_size"))
+    if (kernel_takes(row, "group_size") && !kernel_find_alias(argument)) /* which may fix it */
         settings[count++] = "group_size=64";
     return qdnnEmitPtx(argument, "sm_90", settings, object);
 }
@@ -138,6 +138,22 @@ TEST_CASE(ApiMemory, EmittingFails)
         CHECK(!text.ptx);
         qdnnFreePtx(&text);
     }
+    end();
+}
+
+static qdnnStatus_t emit_operation(void *object, const void *argument)
+{
+    const char *const sizes[] = {"n=301", NULL};
+    return qdnnEmitOperation(argument, "sm_90", NULL, sizes, object);
+}
+
+TEST_CASE(ApiMemory, EmittingOperationsFails)
+{
+    begin();
+    qdnnEmitted_t *emitted = NULL;
+    if (CHECK(fail_each(emit_operation, &emitted, sizeof emitted, "train.fake_quantize") > 6))
+        CHECK_EQ_I64(emitted->launchCount, 3);
+    qdnnFreeEmitted(emitted);
     end();
 }
 

@@ -113,6 +113,12 @@ TEST_CASE(ApiNulls, WithoutAHandle)
     IS_NULL("kernel", qdnnEmitPtx(NULL, "sm_90", NULL, &out.ptx));
     IS_NULL("sm", qdnnEmitPtx("quantize_nf4", NULL, NULL, &out.ptx));
     IS_NULL("out", qdnnEmitPtx("quantize_nf4", "sm_90", NULL, NULL));
+    const char *const no_sizes[] = {NULL};
+    qdnnEmitted_t *emitted = NULL;
+    IS_NULL("operation", qdnnEmitOperation(NULL, "sm_90", NULL, no_sizes, &emitted));
+    IS_NULL("sm", qdnnEmitOperation("quantize_nf4", NULL, NULL, no_sizes, &emitted));
+    IS_NULL("sizes", qdnnEmitOperation("quantize_nf4", "sm_90", NULL, NULL, &emitted));
+    IS_NULL("out", qdnnEmitOperation("quantize_nf4", "sm_90", NULL, no_sizes, NULL));
     IS_NULL("operation", qdnnFindOperation(NULL, &out.name));
     IS_NULL("kernel", qdnnFindOperation("quant.nf4.quantize", NULL));
     IS_NULL("operation", qdnnGetOperationSettings(NULL, &out.name));
@@ -400,6 +406,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     OK(qdnnDestroyIntegerDescriptor(NULL));
     OK(qdnnSetCallback(0, NULL, NULL));
     qdnnFreePtx(NULL);
+    qdnnFreeEmitted(NULL);
     qdnnGetLastErrorString(NULL, 8);
     OK(qdnnCreateTensorDescriptor(&t));
     OK(qdnnGetTensorDescriptor(t, NULL, NULL, NULL, NULL));
