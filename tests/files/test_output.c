@@ -232,7 +232,7 @@ static void make_shards(opened *o)
     temp_dir_make(o->dir, sizeof o->dir);
     for (int i = 0; i < 2; i++) {
         st_maker s = {0};
-        char tensor[16], file[24];
+        char tensor[32], file[32];
         snprintf(tensor, sizeof tensor, "l%d.weight", i);
         snprintf(file, sizeof file, "%d.safetensors", i);
         st_metadata(&s, metadata[i]);
