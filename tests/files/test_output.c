@@ -510,6 +510,33 @@ TEST_CASE(QdnnOutput, MessagesFollowWhatWasPrinted)
     opened_close(&o);
 }
 
+/* A report that cannot be printed is a failure, but the output is there. */
+TEST_CASE(QdnnOutput, StandardOutputIsFull)
+{
+    opened o;
+    opened_make(&o, model(NULL), "m.safetensors");
+    check_run(o.dir, "qdnn quantize m.safetensors o.gguf --type q8_0 > /dev/full", 1,
+              "cannot write to standard output");
+    check_run(o.dir, "qdnn info o.gguf", 0, "Q8_0");
+    check_list(o.dir, "./m.safetensors ./o.gguf ");
+    opened_close(&o);
+}
+
+/* bitsandbytes computes in the type that config.json names, or else in that of the plain tensors. */
+TEST_CASE(QdnnOutput, BitsandbytesComputesInTheTypeOfTheModel)
+{
+    opened o;
+    make_checkpoint(&o, "{\"torch_dtype\": \"float16\"}");
+    check_run(o.dir, "qdnn quantize in out/ --type nf4 && cat out/config.json", 0,
+              "\"bnb_4bit_compute_dtype\": \"float16\"");
+    check_run(
+        o.dir,
+        "qdnn quantize in b/ --type bf16 && echo {} > b/config.json && qdnn quantize b c/ --type fp4 && "
+        "cat c/config.json",
+        0, "\"bnb_4bit_compute_dtype\": \"bfloat16\"");
+    opened_close(&o);
+}
+
 /* ---- with faults ---- */
 
 #ifdef __GLIBC__
@@ -526,12 +553,28 @@ static const char *lacking(void)
 
 #define WITH_FAULT "LD_PRELOAD=" FAILS " QDNN_FAIL="
 
-/* The folder with a good output, an old one, and the input; commands write to o.*. */
+/* A command, what is run before it, and where its output goes. */
+typedef struct subject {
+    const char *name, *before, *command, *out;
+} subject;
+
+static const subject sweeps[] = {
+    {"Quantize", "echo old > o.safetensors", "qdnn quantize in o.safetensors --type int4-g32",
+     "o.safetensors"},
+    {"QuantizeToFolder", "rm -rf out", "qdnn quantize in out/ --type int8", "out/model.safetensors"},
+    {"QuantizeInPlace", "cp in/model.safetensors o.safetensors",
+     "qdnn quantize o.safetensors o.safetensors --type fp8 --in-place", "o.safetensors"},
+    {"Convert", "echo old > o.safetensors",
+     "qdnn convert in/sub/codes.safetensors o.safetensors --type int8-g32", "o.safetensors"},
+    {"ConvertToGguf", "rm -f o.gguf", "qdnn convert in/sub/codes.safetensors o.gguf", "o.gguf"},
+};
+
+/* The folder with the input, and what the output is before and after a good run; before, there may be none. */
 typedef struct bench {
     opened o;
-    const char *command, *out;
-    char *in, *good, *old;
-    size_t in_bytes, good_bytes, old_bytes;
+    const subject *of;
+    char *in, *old, *good;
+    size_t in_bytes, old_bytes, good_bytes;
 } bench;
 
 static char *read_in(const bench *b, const char *name, size_t *bytes)
@@ -541,20 +584,23 @@ static char *read_in(const bench *b, const char *name, size_t *bytes)
     return toolkit_read_file(path, bytes);
 }
 
-static void bench_make(bench *b, const char *command, const char *out)
+static void bench_make(bench *b, const subject *of)
 {
-    *b = (bench){.command = command, .out = out};
+    *b = (bench){.of = of};
     make_checkpoint(&b->o, "{\"tie_word_embeddings\": true}");
     check_run(b->o.dir, "qdnn quantize in in/sub/codes.safetensors --type int4-g32", 0, "became");
-    check_run(b->o.dir, command, 0, "became");
+    check_run(b->o.dir, of->before, 0, "");
     b->in = read_in(b, "in/model.safetensors", &b->in_bytes);
-    b->good = read_in(b, out, &b->good_bytes);
+    b->old = read_in(b, of->out, &b->old_bytes);
+    check_run(b->o.dir, of->command, 0, "became");
+    b->good = read_in(b, of->out, &b->good_bytes);
     CHECK(b->in && b->good);
 }
 
 static void bench_free(bench *b)
 {
     free(b->in);
+    free(b->old);
     free(b->good);
     opened_close(&b->o);
 }
@@ -574,53 +620,41 @@ static int count_names(const bench *b, const char *folder)
     return n;
 }
 
+static bool is_same(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    return a && b ? a_bytes == b_bytes && memcmp(a, b, a_bytes) == 0 : !a && !b;
+}
+
 /* After a run: the input is intact; the output is the good one, or the old one if the run failed; nothing else is
  * left. Returns whether all of that is so. */
-static bool bench_check(const bench *b, int status, bool had_old)
+static bool bench_check(const bench *b, int status)
 {
-    size_t bytes = 0;
-    char *in = read_in(b, "in/model.safetensors", &bytes);
-    bool ok = CHECK(in && bytes == b->in_bytes && memcmp(in, b->in, bytes) == 0);
-    char *out = read_in(b, b->out, &bytes);
-    bool good = out && bytes == b->good_bytes && memcmp(out, b->good, bytes) == 0;
-    bool old = had_old ? out && bytes == 4 && memcmp(out, "old\n", 4) == 0 : !out;
+    size_t in_bytes = 0, bytes = 0;
+    char *in = read_in(b, "in/model.safetensors", &in_bytes), *out = read_in(b, b->of->out, &bytes);
+    bool good = is_same(out, bytes, b->good, b->good_bytes), old = is_same(out, bytes, b->old, b->old_bytes);
+    bool ok = CHECK(is_same(in, in_bytes, b->in, b->in_bytes));
     ok = CHECK(status == 0 ? good : good || old) && ok;
     ok = CHECK(status == 0 || status == 1) && ok;
-    bool folder = strncmp(b->out, "out/", 4) == 0;
-    ok = CHECK_EQ_I64(count_names(b, ""), !folder || good ? 2 : 1) && ok;
-    if (folder && good)
+    ok = CHECK_EQ_I64(count_names(b, ""), out ? 2 : 1) && ok;
+    if (out && strncmp(b->of->out, "out/", 4) == 0)
         ok = CHECK_EQ_I64(count_names(b, "/out"), 4) && ok;
     free(in);
     free(out);
     return ok;
 }
 
-static const struct {
-    const char *name, *command, *out;
-} sweeps[] = {
-    {"Quantize", "qdnn quantize in o.safetensors --type int4-g32", "o.safetensors"},
-    {"QuantizeToFolder", "qdnn quantize in out/ --type int8", "out/model.safetensors"},
-    {"Convert", "qdnn convert in/sub/codes.safetensors o.safetensors --type int8-g32", "o.safetensors"},
-};
-
-/* Each allocation and each system call of the run fails once. */
+/* Each allocation or each system call of the run fails once. */
 static void sweep(const bench *b, const char *kind)
 {
-    bool folder = strncmp(b->out, "out/", 4) == 0, reached = true;
+    bool reached = true;
     int n = 0;
     while (reached && n < 5000) {
-        process_result r =
-            folder
-                ? process_run(
-                      "cd %s && rm -rf out && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && " WITH_FAULT
-                      "%s:%d exec %s",
-                      b->o.dir, QDNN_BINARY_DIR, kind, ++n, b->command)
-                : process_run("cd %s && rm -rf out && echo old > o.safetensors && export QDNN_DEVICE=vm && "
-                              "PATH=%s/qdnn:$PATH && " WITH_FAULT "%s:%d exec %s",
-                              b->o.dir, QDNN_BINARY_DIR, kind, ++n, b->command);
+        process_result r = process_run(
+            "cd %s && %s && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && " WITH_FAULT "%s:%d exec %s",
+            b->o.dir, b->of->before, QDNN_BINARY_DIR, kind, ++n, b->of->command);
         reached = strstr(r.output, "fails: ") != NULL;
         test_push_note("%s %d: exit code %d: %s", kind, n, r.status, r.output);
-        bool ok = bench_check(b, r.status, !folder) && CHECK(reached || r.status == 0);
+        bool ok = bench_check(b, r.status) && CHECK(reached || r.status == 0);
         ok = CHECK(r.status == 0 || strstr(r.output, "qdnn:")) && ok; /* a failure is explained */
         test_pop_note();
         process_free(&r);
@@ -635,7 +669,7 @@ TEST_ROWS(QdnnFaults, EveryAllocationFailsOnce, sweeps)
     bench b;
     if (lacking())
         SKIP("%s", lacking());
-    bench_make(&b, sweeps[index].command, sweeps[index].out);
+    bench_make(&b, &sweeps[index]);
     sweep(&b, "alloc");
     bench_free(&b);
 }
@@ -645,7 +679,7 @@ TEST_ROWS(QdnnFaults, EverySystemCallFailsOnce, sweeps)
     bench b;
     if (lacking())
         SKIP("%s", lacking());
-    bench_make(&b, sweeps[index].command, sweeps[index].out);
+    bench_make(&b, &sweeps[index]);
     sweep(&b, "call");
     bench_free(&b);
 }
@@ -654,13 +688,13 @@ TEST_ROWS(QdnnFaults, EverySystemCallFailsOnce, sweeps)
 static int run_with(const bench *b, const char *fault, const char *says)
 {
     char command[512];
-    snprintf(command, sizeof command, "echo old > o.safetensors && " WITH_FAULT "%s %s", fault, b->command);
+    snprintf(command, sizeof command, "%s && " WITH_FAULT "%s %s", b->of->before, fault, b->of->command);
     process_result r = run(b->o.dir, command);
     int status = r.status;
     test_push_note("%s: exit code %d: %s", fault, status, r.output);
     if (says)
         CHECK_HAS(r.output, says);
-    bench_check(b, status, true);
+    bench_check(b, status);
     test_pop_note();
     process_free(&r);
     return status;
@@ -671,7 +705,7 @@ TEST_CASE(QdnnFaults, DifficultFileSystemsAreWrittenCorrectly)
     bench b;
     if (lacking())
         SKIP("%s", lacking());
-    bench_make(&b, sweeps[0].command, sweeps[0].out);
+    bench_make(&b, &sweeps[0]);
     CHECK_EQ_I64(run_with(&b, "short", "fails: pwrite"), 0);
     CHECK_EQ_I64(run_with(&b, "interrupted", "fails: "), 0);
     CHECK_EQ_I64(run_with(&b, "unreserved", "fails: posix_fallocate"), 0);
@@ -685,7 +719,7 @@ TEST_CASE(QdnnFaults, DamageIsFoundBeforeTheRename)
     int n = 1;
     if (lacking())
         SKIP("%s", lacking());
-    bench_make(&b, sweeps[0].command, sweeps[0].out);
+    bench_make(&b, &sweeps[0]);
     for (; n < 100; n++) {
         char fault[32];
         snprintf(fault, sizeof fault, "damage:%d", n);

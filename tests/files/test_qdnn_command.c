@@ -380,8 +380,8 @@ static const struct {
      "\"strategy\": \"tensor_group\", \"group_size\": 16, \"scale_dtype\": \"torch.float8_e4m3fn\"}"},
     {"Modelopt", "nvfp4_modelopt", "modelopt", "\"quant_algo\": \"NVFP4\""},
     {"Nf4", "nf4", "bitsandbytes",
-     "\"bnb_4bit_quant_type\": \"nf4\", \"bnb_4bit_use_double_quant\": false, \"bnb_4bit_compute_dtype\": "
-     "\"float32\", \"bnb_4bit_quant_storage\": \"uint8\", \"llm_int8_skip_modules\": [\"embed_tokens\"]}"},
+     "\"bnb_4bit_quant_type\": \"nf4\", \"bnb_4bit_use_double_quant\": false, \"bnb_4bit_quant_storage\": "
+     "\"uint8\", \"bnb_4bit_compute_dtype\": \"float32\", \"llm_int8_skip_modules\": [\"embed_tokens\"]}"},
     {"TwoTypes", "int4-g64 --tensor odd=int8", "compressed-tensors",
      "\"format\": \"mixed-precision\", \"quantization_status\": \"compressed\", \"config_groups\": "
      "{\"group_0\": "

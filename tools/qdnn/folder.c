@@ -121,6 +121,16 @@ bool folder_is_linear(const folder *f, const char *name)
     return !(has_part(name, is_output_layer) && ties_embeddings(f));
 }
 
+const char *folder_dtype(const folder *f)
+{
+    static const char *const paths[] = {"dtype", "torch_dtype", "text_config.dtype",
+                                        "text_config.torch_dtype"};
+    const char *found = NULL;
+    for (int i = 0; i < 4 && !found; i++)
+        found = json_string(json_root(f->config), paths[i]);
+    return found;
+}
+
 /* ---- config.json ---- */
 
 /* Members that no longer apply: how the source was quantized, and the type in which it computes. */

@@ -18,6 +18,9 @@ void folder_close(folder *f);
  * are not, nor is an output layer that shares their weights. */
 bool folder_is_linear(const folder *f, const char *name);
 
+/* The type in which loaders compute, as config.json names it ("bfloat16"); null if it does not. */
+const char *folder_dtype(const folder *f);
+
 /* Writes config.json with the quantization of the output, and copies the files that are not weights: tokenizers,
  * templates, licences. Subfolders are not copied. */
 int folder_write(const folder *f, output *out);

@@ -172,6 +172,19 @@ static void describe_modelopt(const rewrite *r, tool_text *text)
     tool_printf(text, "}");
 }
 
+/* The type in which the model computes: as configured, or else that of its plain tensors. bitsandbytes needs it. */
+static const char *compute_type(const rewrite *r)
+{
+    static const char *const names[] = {"float32", "float16", "bfloat16"};
+    const char *configured = folder_dtype(&r->folder);
+    for (int i = 0; i < r->info.weights && !configured; i++) {
+        qdnnWeights_t weights = r->jobs[i].from.weights;
+        if (!r->jobs[i].from.quantized && !r->jobs[i].from.problem && weights <= QDNN_WEIGHTS_BF16)
+            configured = names[weights];
+    }
+    return configured ? configured : names[0];
+}
+
 static void describe_bnb(const rewrite *r, tool_text *text)
 {
     type_choice choices[CHOICES_MAX];
@@ -179,9 +192,10 @@ static void describe_bnb(const rewrite *r, tool_text *text)
     tool_printf(text,
                 "{\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true, \"load_in_8bit\": false, "
                 "\"bnb_4bit_quant_type\": \"%s\", \"bnb_4bit_use_double_quant\": false, "
-                "\"bnb_4bit_compute_dtype\": \"float32\", \"bnb_4bit_quant_storage\": \"uint8\", "
-                "\"llm_int8_skip_modules\": ",
+                "\"bnb_4bit_quant_storage\": \"uint8\", \"bnb_4bit_compute_dtype\": ",
                 choices[0].type->name);
+    tool_quote(text, compute_type(r));
+    tool_printf(text, ", \"llm_int8_skip_modules\": ");
     list_kept(r, text);
     tool_printf(text, "}");
 }
