@@ -147,25 +147,53 @@ void handle_forget(qdnnHandle_t handle)
 
 /* ---- The calls ---- */
 
-enum { ARGUMENTS_MAX = 4 };
+/* What a call computes; `name` is that of the tensor descriptor in the public function. */
+typedef struct one_shot {
+    kernel_operation operation;
+    const char *name;
+    qdnnTensorDescriptor_t tensor;
+    qdnnQuantDescriptor_t quant;
+} one_shot;
 
-static qdnnStatus_t run(qdnnHandle_t handle, kernel_operation operation, const char *name,
-                        qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant,
-                        const qdnnBinding_t *bindings, int count)
+static qdnnStatus_t find_plan(qdnnHandle_t handle, const one_shot *call, qdnnPlan_t *plan)
 {
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL_AS(name, tensor);
-    CHECK_NOT_NULL(quant);
-    CHECK_STATUS(plan_for(handle, operation, tensor, quant));
-    qdnnPlan_t plan = handle->kept->plan;
+    CHECK_NOT_NULL_AS(call->name, call->tensor);
+    CHECK_NOT_NULL_AS("quant", call->quant);
+    CHECK_STATUS(plan_for(handle, call->operation, call->tensor, call->quant));
+    *plan = handle->kept->plan;
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t run(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, plan_caller by)
+{
+    qdnnHandle_t handle = plan->handle;
+    CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
+    return plan_execute(plan, 1, bindings, count, (void *)(uintptr_t)handle->workspace,
+                        handle->workspace_bytes, by);
+}
+
+/* With an argument for each operand: null pointers for operands that the plan lacks are skipped. */
+static qdnnStatus_t run_arguments(qdnnHandle_t handle, one_shot call, const qdnnBinding_t *arguments,
+                                  int count)
+{
+    enum { ARGUMENTS_MAX = 4 };
+    qdnnPlan_t plan;
     qdnnBinding_t bound[ARGUMENTS_MAX];
     int n = 0;
-    for (int i = 0; i < count; i++) /* null pointers for operands that the plan lacks are skipped */
-        if (bindings[i].pointer || plan->operands >> bindings[i].operand & 1)
-            bound[n++] = bindings[i];
-    CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return plan_execute(plan, 1, bound, n, (void *)(uintptr_t)handle->workspace, handle->workspace_bytes,
-                        BY_ARGUMENTS);
+    CHECK_STATUS(find_plan(handle, &call, &plan));
+    for (int i = 0; i < count; i++)
+        if (arguments[i].pointer || plan->operands >> arguments[i].operand & 1)
+            bound[n++] = arguments[i];
+    return run(plan, bound, n, BY_ARGUMENTS);
+}
+
+static qdnnStatus_t run_bindings(qdnnHandle_t handle, one_shot call, const qdnnBinding_t *bindings, int count)
+{
+    qdnnPlan_t plan;
+    CHECK_STATUS(find_plan(handle, &call, &plan));
+    CHECK_STATUS(plan_check_bindings(plan, handle, bindings, count));
+    return run(plan, bindings, count, BY_BINDINGS);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -174,7 +202,7 @@ qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc
     CALL_BEGIN_WITH(handle, xDesc, x, quant, scale, zero);
     const qdnnBinding_t bindings[] = {
         {QDNN_OPERAND_X, x, 0}, {QDNN_OPERAND_SCALE, scale, 0}, {QDNN_OPERAND_ZERO, zero, 0}};
-    return run(handle, KERNEL_SCALE, "xDesc", xDesc, quant, bindings, 3);
+    return run_arguments(handle, (one_shot){KERNEL_SCALE, "xDesc", xDesc, quant}, bindings, 3);
 }
 
 qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,
@@ -185,7 +213,7 @@ qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, con
                                       {QDNN_OPERAND_SCALE, scale, 0},
                                       {QDNN_OPERAND_CODES, codes, 0},
                                       {QDNN_OPERAND_ZERO, zero, 0}};
-    return run(handle, KERNEL_QUANTIZE, "xDesc", xDesc, quant, bindings, 4);
+    return run_arguments(handle, (one_shot){KERNEL_QUANTIZE, "xDesc", xDesc, quant}, bindings, 4);
 }
 
 qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
@@ -196,5 +224,26 @@ qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, co
                                       {QDNN_OPERAND_SCALE, scale, 0},
                                       {QDNN_OPERAND_Y, y, 0},
                                       {QDNN_OPERAND_ZERO, zero, 0}};
-    return run(handle, KERNEL_DEQUANTIZE, "yDesc", yDesc, quant, bindings, 4);
+    return run_arguments(handle, (one_shot){KERNEL_DEQUANTIZE, "yDesc", yDesc, quant}, bindings, 4);
+}
+
+qdnnStatus_t qdnnComputeScalesWith(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc,
+                                   qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings, int count)
+{
+    CALL_BEGIN_WITH(handle, xDesc, quant, bindings, count);
+    return run_bindings(handle, (one_shot){KERNEL_SCALE, "xDesc", xDesc, quant}, bindings, count);
+}
+
+qdnnStatus_t qdnnQuantizeWith(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, qdnnQuantDescriptor_t quant,
+                              const qdnnBinding_t *bindings, int count)
+{
+    CALL_BEGIN_WITH(handle, xDesc, quant, bindings, count);
+    return run_bindings(handle, (one_shot){KERNEL_QUANTIZE, "xDesc", xDesc, quant}, bindings, count);
+}
+
+qdnnStatus_t qdnnDequantizeWith(qdnnHandle_t handle, qdnnTensorDescriptor_t yDesc,
+                                qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings, int count)
+{
+    CALL_BEGIN_WITH(handle, yDesc, quant, bindings, count);
+    return run_bindings(handle, (one_shot){KERNEL_DEQUANTIZE, "yDesc", yDesc, quant}, bindings, count);
 }

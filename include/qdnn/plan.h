@@ -170,8 +170,10 @@ typedef struct {
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND if size is not set. */
 QDNN_API qdnnStatus_t qdnnGetPlanInfo(qdnnPlan_t plan, qdnnPlanInfo_t *info);
 
-/* One-shot calls. Their errors name the argument. Formats with further operands (a global scale, a group
- * index, nested scales) need a plan. */
+/* One-shot calls. Their errors name the argument. They cannot know how large the buffers are: one that is too
+ * short may end the handle's context, unless QDNN_CHECK_BUFFERS=1 is set. The forms with bindings, below, are
+ * given the sizes and refuse it; formats with further operands (a global scale, a group index, nested scales)
+ * need them, or a plan. */
 
 /* Computes scales, and zeros if the descriptor has them.
  *   handle
@@ -205,6 +207,23 @@ QDNN_API qdnnStatus_t qdnnQuantize(qdnnHandle_t handle, qdnnTensorDescriptor_t x
 QDNN_API qdnnStatus_t qdnnDequantize(qdnnHandle_t handle, qdnnQuantDescriptor_t quant, const void *codes,
                                      const void *scale, const void *zero, qdnnTensorDescriptor_t yDesc,
                                      void *y);
+
+/* The same calls with bindings, as qdnnExecute takes them: a buffer whose `bytes` are too few is refused before
+ * anything is launched, and every operand of a format can be given.
+ *   handle
+ *   xDesc, yDesc      the tensor
+ *   quant
+ *   bindings, count   the operands: QDNN_OPERAND_X or _Y, _CODES, _SCALE, and so on; `bytes` 0: not checked
+ * Returns what creating the plan and qdnnExecute do; _BAD_PARAM_SIZE_INSUFFICIENT names the binding, its bytes
+ * and those that are needed. */
+QDNN_API qdnnStatus_t qdnnComputeScalesWith(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc,
+                                            qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings,
+                                            int count);
+QDNN_API qdnnStatus_t qdnnQuantizeWith(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc,
+                                       qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings, int count);
+QDNN_API qdnnStatus_t qdnnDequantizeWith(qdnnHandle_t handle, qdnnTensorDescriptor_t yDesc,
+                                         qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings,
+                                         int count);
 
 /* Lists the stable names of the operations ("quant.int4.quantize"), for tools.
  *   index   counts from 0

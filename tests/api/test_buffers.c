@@ -132,7 +132,92 @@ TEST_CASE(ApiBuffers, BindingsThatAreTooSmall)
     close_scene(&s);
 }
 
+/* ---- One-shot calls with bindings ---- */
+
+typedef qdnnStatus_t with_bindings(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor,
+                                   qdnnQuantDescriptor_t quant, const qdnnBinding_t *bindings, int count);
+
+static const struct {
+    const char *name;
+    with_bindings *run;
+    qdnnOperand_t operands[OPERANDS];
+    int count;
+} bound_calls[] = {
+    {"scales", qdnnComputeScalesWith, {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO}, 3},
+    {"quantize",
+     qdnnQuantizeWith,
+     {QDNN_OPERAND_X, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, QDNN_OPERAND_CODES},
+     4},
+    {"dequantize",
+     qdnnDequantizeWith,
+     {QDNN_OPERAND_CODES, QDNN_OPERAND_SCALE, QDNN_OPERAND_ZERO, QDNN_OPERAND_Y},
+     4},
+};
+
+TEST_ROWS(ApiBuffers, OneShotCallsWithSizes, bound_calls)
+{
+    NEED_PTXVM;
+    scene s;
+    qdnnBinding_t bound[OPERANDS];
+    const int count = bound_calls[index].count;
+    REQUIRE(open_scene(&s, NULL));
+    OK(qdnnQuantizeWith(s.handle, s.tensor, s.quant, (bind_all(&s, bound), bound), OPERANDS));
+    for (int i = 0; i < count; i++) {
+        const qdnnOperand_t operand = bound_calls[index].operands[i];
+        bound[i] = (qdnnBinding_t){operand, s.buffers[operand], s.bytes[operand]};
+    }
+    for (int i = 0; i < count; i++) {
+        const size_t needed = bound[i].bytes;
+        char part[64];
+        bound[i].bytes = needed - 1;
+        CHECK_STATUS_IS(bound_calls[index].run(s.handle, s.tensor, s.quant, bound, count),
+                        QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+        snprintf(part, sizeof part, "bindings[%d].bytes is %zu", i, needed - 1);
+        CHECK_HAS(last_sentence(), part);
+        bound[i].bytes = needed;
+    }
+    OK(bound_calls[index].run(s.handle, s.tensor, s.quant, bound, count)); /* the handle is alive */
+    OK(qdnnSynchronize(s.handle));
+    CHECK_STATUS_IS(bound_calls[index].run(s.handle, s.tensor, s.quant, bound, count - 1),
+                    QDNN_STATUS_BAD_PARAM);
+    CHECK_HAS(last_sentence(), "is missing");
+    CHECK_STATUS_IS(bound_calls[index].run(s.handle, s.tensor, s.quant, NULL, 1),
+                    QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    CHECK_STATUS_IS(bound_calls[index].run(NULL, s.tensor, s.quant, bound, count),
+                    QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    CHECK_STATUS_IS(bound_calls[index].run(s.handle, NULL, s.quant, bound, count),
+                    QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    CHECK_STATUS_IS(bound_calls[index].run(s.handle, s.tensor, NULL, bound, count),
+                    QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    close_scene(&s);
+}
+
 /* ---- QDNN_CHECK_BUFFERS ---- */
+
+/* Buffers that touch do not overlap, in either order. */
+TEST_CASE(ApiBuffers, CheckedBuffersMayBeAdjacent)
+{
+    NEED_PTXVM;
+    scene s;
+    REQUIRE(open_scene(&s, "QDNN_CHECK_BUFFERS=1"));
+    for (int reversed = 0; reversed < 2; reversed++) {
+        qdnnBinding_t bound[OPERANDS];
+        char *all = NULL;
+        bind_all(&s, bound);
+        /* Codes follow x without a gap, or x follows codes that a multiple of 4 bytes precedes. */
+        const size_t x = bound[0].bytes, codes = bound[3].bytes, pad = reversed ? (4 - codes % 4) % 4 : 0;
+        OK(qdnnMalloc(s.handle, (void **)&all, x + codes + pad));
+        bound[0].pointer = reversed ? all + pad + codes : all;
+        bound[3].pointer = reversed ? all + pad : all + x;
+        OK(qdnnFill(s.handle, all, 0, x + codes + pad));
+        OK(execute(&s, bound));
+        bound[3].pointer = reversed ? all + pad + 1 : all + x - 1; /* one byte of both */
+        CHECK_STATUS_IS(execute(&s, bound), QDNN_STATUS_BAD_PARAM);
+        CHECK_HAS(last_sentence(), "overlap");
+        OK(qdnnFree(s.handle, all));
+    }
+    close_scene(&s);
+}
 
 static qdnnStatus_t one_shot(const scene *s, const qdnnBinding_t *b)
 {
