@@ -1,4 +1,4 @@
-/* gpu_report FOLDER [--tests FILE] [--side N]: measures the device named by QDNN_DEVICE and writes the
+/* gpu_report FOLDER [--tests FILE] [--side N] [--quick]: compares, measures the device named by QDNN_DEVICE and writes the
  * report. gpu_report --facts: describes the device on one line. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,20 @@ static report the_report;
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: gpu_report FOLDER [--tests FILE] [--side N]   (N: a multiple of 256; 4096, or "
-                    "512 on ptxvm)\n");
+    fprintf(stderr,
+            "usage: gpu_report FOLDER [--tests FILE] [--side N] [--quick]   (N: a multiple of 256; 4096, or "
+            "512 on ptxvm; quick: each call once)\n");
     return 2;
 }
 
 static bool parse(int argc, char **argv, report *r)
 {
     for (int i = 2; i < argc; i += 2) {
+        if (!strcmp(argv[i], "--quick")) {
+            r->is_quick = true;
+            i--;
+            continue;
+        }
         if (i + 1 == argc)
             return false;
         if (!strcmp(argv[i], "--tests"))
@@ -70,5 +76,7 @@ int main(int argc, char **argv)
     vm_counters_close();
     if (ok)
         printf("%s/report.md, report.json and shares.svg: the report of %s\n", argv[1], r->device.name);
-    return ok ? 0 : 1;
+    if (report_wrong(r))
+        fprintf(stderr, "gpu_report: %d calls are wrong; the report names them\n", report_wrong(r));
+    return ok && !report_wrong(r) ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 #include "tools/gpu_report/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -45,7 +46,7 @@ typedef struct trial {
             (t)->status = (call);                                                                            \
     } while (0)
 
-/* Filled with zeros: the contents of buffers do not affect the cost. */
+/* Filled with zeros; what is compared gets numbers later. */
 static void bind(trial *t, qdnnOperand_t operand, size_t bytes)
 {
     void *memory = NULL;
@@ -83,6 +84,24 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* One call, whose y is compared with host_ref's: what is wrong is not worth measuring. */
+static void compare(report *r, trial *t, result *out, int algorithm, qdnnQuantDescriptor_t quant)
+{
+    const bool is_product = algorithm >= 0;
+    comparison c = {.n = out->n, .k = out->k, .rows = is_product ? out->rows : 0};
+    const qdnnBinding_t *last = &t->bindings[t->n - 1]; /* y */
+    uint16_t *y = malloc(last->bytes);
+    if (!y)
+        t->status = t->status ? t->status : QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED;
+    TRY(t, comparison_begin(&c, r->handle, r->device.smMajor * 10 + r->device.smMinor, algorithm, quant,
+                            t->bindings, t->n));
+    run(t, 1);
+    TRY(t, qdnnCopyToHost(r->handle, y, last->pointer, last->bytes));
+    out->is_wrong = !t->status && !comparison_is_right(&c, y, out->why, sizeof out->why);
+    comparison_end(&c);
+    free(y);
+}
+
 /* The best of a few rounds: in the others, the GPU may have been busy or its clock low. */
 static void measure(report *r, trial *t, result *out)
 {
@@ -91,10 +110,11 @@ static void measure(report *r, trial *t, result *out)
     run(t, 1);
     if (r->counted)
         vm_counters_read(&out->counts);
-    for (int round = 0; !r->counted && round < ROUNDS && !t->status; round++) {
+    const int rounds = r->is_quick ? 1 : ROUNDS, repeats = r->is_quick ? 1 : REPEATS;
+    for (int round = 0; !r->counted && round < rounds && !t->status; round++) {
         double begin = now();
-        run(t, REPEATS);
-        double seconds = (now() - begin) / REPEATS;
+        run(t, repeats);
+        double seconds = (now() - begin) / repeats;
         out->seconds = round == 0 || seconds < out->seconds ? seconds : out->seconds;
     }
     if (t->status)
@@ -179,7 +199,9 @@ static void measure_dequantize(report *r, int format)
                                   .bytes = (double)(w.total + plain)});
     TRY(&t, qdnnCreateDequantizePlan(r->handle, w.tensor, w.quant, &t.plan));
     TRY(&t, t.status ? t.status : (take_workspace(&t), t.status));
-    measure(r, &t, out);
+    compare(r, &t, out, -1, w.quant);
+    if (!out->is_wrong)
+        measure(r, &t, out);
     close_trial(&t);
     weights_close(&w);
 }
@@ -210,7 +232,9 @@ static void measure_product(report *r, int format, int way, int64_t rows)
     TRY(&t, qdnnCreateMatmulPlan(r->handle, matmul, x, w.tensor, w.quant, y, &t.plan));
     if (!t.status)
         take_workspace(&t);
-    measure(r, &t, out);
+    compare(r, &t, out, (int)ways[way].algorithm, w.quant);
+    if (!out->is_wrong)
+        measure(r, &t, out);
     close_trial(&t);
     weights_close(&w);
     qdnnDestroyTensorDescriptor(x);
@@ -221,7 +245,7 @@ static void measure_product(report *r, int format, int way, int64_t rows)
 void report_measure(report *r)
 {
     static const int64_t rows[] = {1, 16, 256};
-    const int n_rows = r->counted ? 2 : 3; /* the interpreter is slow */
+    const int n_rows = r->counted || r->is_quick ? 2 : 3; /* the interpreter is slow */
     measure_copy(r);
     for (int i = 0; i < FORMATS; i++)
         measure_dequantize(r, i);

@@ -25,6 +25,14 @@ static double share(const report *r, const result *one)
     return copy_rate(r) > 0 ? one->bytes / one->seconds / copy_rate(r) : 0;
 }
 
+int report_wrong(const report *r)
+{
+    int count = 0;
+    for (int i = 0; i < r->n; i++)
+        count += r->results[i].is_wrong;
+    return count;
+}
+
 /* ---- Markdown ---- */
 
 static void write_facts(const report *r, tool_text *out)
@@ -62,7 +70,10 @@ static void write_row(const report *r, const result *one, tool_text *out)
 {
     char peak[16];
     tool_printf(out, "| %s | %s | %s | %lld |", one->operation, one->format, one->how, (long long)one->rows);
-    if (one->why[0])
+    if (one->is_wrong)
+        tool_printf(out, " <b style=\"color:red\">\xF0\x9F\x94\xB4 %s</b> | |%s |\n", one->why,
+                    r->counted ? "" : " |");
+    else if (one->why[0])
         tool_printf(out, " %s | |%s |\n", one->why, r->counted ? "" : " |");
     else if (r->counted)
         tool_printf(out, " %llu | %llu | %.2f |\n", one->counts.instructions, one->counts.sectors,
@@ -76,6 +87,13 @@ static void write_markdown(const report *r, tool_text *out)
 {
     write_facts(r, out);
     write_tests(r, out);
+    if (report_wrong(r))
+        tool_printf(out,
+                    "<b style=\"color:red\">\xF0\x9F\x94\xB4 %d of %d calls are wrong</b>: they are not "
+                    "measured.\n\n",
+                    report_wrong(r), r->n);
+    else
+        tool_printf(out, "Each call was compared with host_ref before it was measured: none is wrong.\n\n");
     tool_printf(out, "## Cost\n\nMatrices of %lld x %lld, f16 beside the weights. ", (long long)r->side,
                 (long long)r->side);
     tool_printf(out, r->counted
@@ -110,7 +128,7 @@ static void write_json(const report *r, tool_text *out)
                     "\"bytes\": %.0f, ",
                     i ? "," : "", one->operation, one->format, one->how, (long long)one->rows, one->bytes);
         if (one->why[0]) {
-            tool_printf(out, "\"why\": ");
+            tool_printf(out, "\"wrong\": %s, \"why\": ", one->is_wrong ? "true" : "false");
             tool_quote(out, one->why);
         } else if (r->counted)
             tool_printf(out, "\"instructions\": %llu, \"sectors\": %llu", one->counts.instructions,
@@ -143,11 +161,15 @@ static void write_picture(const report *r, tool_text *out)
         tool_printf(out,
                     "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s %s %s, %lld row%s</text>"
                     "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>"
-                    "<text x=\"%.1f\" y=\"%d\">%s%.2f</text>\n",
+                    "<text x=\"%.1f\" y=\"%d\"%s>%s%.2f</text>\n",
                     LEFT - 6, y + 10, one->operation, one->format, one->how, (long long)one->rows,
                     one->rows == 1 ? "" : "s", LEFT, y + 1, part * WIDTH / 1.2, BAR - 3,
                     one->why[0] ? "#cccccc" : "#4477aa", LEFT + part * WIDTH / 1.2 + 4, y + 10,
-                    one->why[0] ? "not measured " : "", share(r, one));
+                    one->is_wrong ? " fill=\"red\" font-weight=\"bold\"" : "",
+                    one->is_wrong ? "wrong "
+                    : one->why[0] ? "not measured "
+                                  : "",
+                    share(r, one));
     }
     double one_at = LEFT + WIDTH / 1.2;
     tool_printf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#cc3311\"/>\n</svg>\n",
