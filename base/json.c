@@ -31,6 +31,7 @@ typedef struct reader {
     char *end; /* of the text */
     char *cut; /* the end of a number, set to zero when the character there has been read */
     int depth;
+    size_t values_left; /* that may still be read */
     json_error *error;
 } reader;
 
@@ -43,6 +44,11 @@ static bool fail(reader *r, const char *reason)
 static json_value *new_value(reader *r)
 {
     json *doc = r->doc;
+    if (r->values_left == 0) {
+        fail(r, "too many values for its size");
+        return NULL;
+    }
+    r->values_left--;
     if (!doc->last || doc->used == VALUES_A_BLOCK) {
         block *b = alloc_new(sizeof *b);
         if (!b) {
@@ -54,7 +60,9 @@ static json_value *new_value(reader *r)
         doc->last = b;
         doc->used = 0;
     }
-    return &doc->last->values[doc->used++];
+    json_value *v = &doc->last->values[doc->used++];
+    *v = (json_value){0};
+    return v;
 }
 
 static void skip_space(reader *r)
@@ -299,7 +307,8 @@ static bool read_document(reader *r, size_t bytes)
     return true;
 }
 
-json *json_parse(const char *text, size_t bytes, json_error *error)
+/* A copy of the text and room for values; null, with the reason, if there is no memory. */
+static json *new_document(const char *text, size_t bytes, json_error *error)
 {
     *error = (json_error){.no_memory = true, .line = 1, .reason = "the host is out of memory"};
     json *doc = alloc_new(sizeof *doc);
@@ -311,14 +320,87 @@ json *json_parse(const char *text, size_t bytes, json_error *error)
     memcpy(copy, text, bytes);
     doc->text = copy;
     error->no_memory = false;
-    reader r = {.doc = doc, .at = copy, .end = copy + bytes, .error = error};
+    return doc;
+}
+
+static void locate_error(const reader *r, const char *text)
+{
+    r->error->offset = (size_t)(r->at - r->doc->text);
+    for (const char *p = text; p < text + r->error->offset; p++)
+        r->error->line += *p == '\n';
+}
+
+json *json_parse(const char *text, size_t bytes, json_error *error)
+{
+    json *doc = new_document(text, bytes, error);
+    if (!doc)
+        return NULL;
+    reader r = {.doc = doc,
+                .at = doc->text,
+                .end = doc->text + bytes,
+                .values_left = JSON_VALUES_FREE + bytes / 4,
+                .error = error};
     if (read_document(&r, bytes))
         return doc;
-    error->offset = (size_t)(r.at - copy);
-    for (const char *p = text; p < text + (r.at - copy); p++)
-        error->line += *p == '\n';
+    locate_error(&r, text);
     json_free(doc);
     return NULL;
+}
+
+/* ---- member by member ---- */
+
+/* Frees all values but those of one block, which is used again. */
+static void forget_values(json *doc)
+{
+    for (block *b = doc->last; b && b->before; b = doc->last) {
+        doc->last = b->before;
+        alloc_free(b);
+    }
+    doc->used = 0;
+}
+
+static bool read_each(reader *r, size_t values_max, json_member_reader read, void *user)
+{
+    if (take(r) != '{')
+        return fail(r, "the object is missing");
+    skip_space(r);
+    if (*r->at == '}') {
+        r->at++;
+        return true;
+    }
+    for (char c = ','; c != '}';) {
+        forget_values(r->doc);
+        r->values_left = values_max;
+        r->depth = 1;
+        const json_value *member = read_member(r);
+        if (!member)
+            return false;
+        c = take(r); /* ends a number */
+        if (c != ',' && c != '}')
+            return fail(r, c ? "',' or the closing bracket is missing after a value"
+                             : "the text ends too early");
+        if (!read(user, member)) {
+            r->error->reason = NULL;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool json_read_members(const char *text, size_t bytes, size_t values_max, json_member_reader read, void *user,
+                       json_error *error)
+{
+    json *doc = new_document(text, bytes, error);
+    if (!doc)
+        return false;
+    reader r = {.doc = doc, .at = doc->text, .end = doc->text + bytes, .error = error};
+    bool ok = read_each(&r, values_max, read, user);
+    if (ok && (take(&r) || r.at != doc->text + bytes))
+        ok = fail(&r, "extra text after the value");
+    if (!ok && error->reason)
+        locate_error(&r, text);
+    json_free(doc);
+    return ok;
 }
 
 void json_free(json *doc)

@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_DEPTH_MAX = 32 }; /* nesting of arrays and objects */
+enum {
+    JSON_DEPTH_MAX = 32, /* nesting of arrays and objects */
+    /* A value takes 40 bytes of memory and may be 2 bytes of text, as in [0,0,0]: no more than this many values, and one
+     * more for every 4 bytes of text, are read, so that a document takes at most 11 times its size and 2.6 MB. */
+    JSON_VALUES_FREE = 1 << 16
+};
 
 typedef enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } json_kind;
 
@@ -33,6 +38,13 @@ typedef struct json_error {
  * freed afterwards. */
 typedef struct json json;
 json *json_parse(const char *text, size_t bytes, json_error *error);
+/* Parses an object member by member, for texts of many members: `read` gets each with its values, which are valid during
+ * the call; it returns false to stop. A member has at most `values_max` values, so that the memory is that of the text
+ * and of one member. Returns false if `read` stopped (error->reason is null then), the text is not JSON or not an object,
+ * or there is no memory. */
+typedef bool (*json_member_reader)(void *user, const json_value *member);
+bool json_read_members(const char *text, size_t bytes, size_t values_max, json_member_reader read, void *user,
+                       json_error *error);
 void json_free(json *doc); /* with all its values; may be null */
 const json_value *json_root(const json *doc);
 

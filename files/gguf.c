@@ -382,6 +382,9 @@ qdnnStatus_t gguf_read(struct qdnnFile *f, int number)
     if (tensors > left(&c) / LEAST)
         return files_damaged(c.s, 8, "%llu tensors; the file has %llu more bytes",
                              (unsigned long long)tensors, (unsigned long long)left(&c));
+    if (tensors > (uint64_t)(FILES_TENSORS_MAX - f->n_tensors))
+        return files_damaged(c.s, 8, "%llu tensors; at most %d are read", (unsigned long long)tensors,
+                             FILES_TENSORS_MAX);
     for (uint64_t i = 0; i < tensors; i++)
         FILES_TRY(read_tensor(&c, number));
     return place_tensors(&c, first);

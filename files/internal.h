@@ -9,7 +9,13 @@
 
 #include "base/json.h"
 
-enum { FILES_NAME_MAX = 4096 }; /* bytes of a tensor's name */
+/* Limits of untrusted files; docs/limits.md lists them all. */
+enum {
+    FILES_NAME_MAX = 4096,       /* bytes of a tensor's name */
+    FILES_TENSORS_MAX = 1 << 20, /* of all files of a checkpoint */
+    FILES_MEMBER_VALUES_MAX =
+        1 << 17 /* JSON values of one member of a safetensors header: metadata has many */
+};
 
 typedef struct shard {
     const char *path; /* as it was opened */

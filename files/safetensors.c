@@ -111,6 +111,8 @@ static qdnnStatus_t read_tensor(struct qdnnFile *f, int number, const json_value
     uint64_t elements;
     if (v->kind != JSON_OBJECT)
         return wrong(s, v, "is no object");
+    if (f->n_tensors == FILES_TENSORS_MAX)
+        return files_damaged(s, 8, "more than %d tensors", FILES_TENSORS_MAX);
     if (strlen(v->name) > FILES_NAME_MAX)
         return files_damaged(s, 8, "a tensor's name has %zu bytes; at most %d are allowed", strlen(v->name),
                              FILES_NAME_MAX);
@@ -161,26 +163,55 @@ static qdnnStatus_t check_sum(const struct qdnnFile *f, int number, int first)
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t read_members(struct qdnnFile *f, int number, const json_value *root)
+/* The header, read member by member: its values would take many times its size. */
+typedef struct header_reader {
+    struct qdnnFile *f;
+    int number; /* of the shard */
+    bool has_metadata;
+    qdnnStatus_t status;
+} header_reader;
+
+static bool read_member(void *user, const json_value *v)
 {
+    header_reader *h = user;
+    const shard *s = &h->f->shards[h->number];
+    bool metadata = strcmp(v->name, "__metadata__") == 0;
+    if (metadata && h->has_metadata)
+        h->status = files_damaged(s, 8, "the header has two entries '__metadata__'");
+    else
+        h->status = metadata ? read_metadata(h->f, s, v) : read_tensor(h->f, h->number, v);
+    h->has_metadata = h->has_metadata || metadata;
+    return h->status == QDNN_STATUS_SUCCESS;
+}
+
+/* Whether the JSON is a value other than an object. */
+static bool is_other_value(const char *text, size_t bytes)
+{
+    size_t at = 0;
+    while (at < bytes && memchr(" \n\t\r", text[at], 4))
+        at++;
+    return at < bytes && memchr("[\"-0123456789tfn", text[at], 16);
+}
+
+static qdnnStatus_t read_header(struct qdnnFile *f, int number, const char *text, size_t bytes)
+{
+    const shard *s = &f->shards[number];
     int first = f->n_tensors;
-    bool has_metadata = false;
-    if (root->kind != JSON_OBJECT)
-        return files_damaged(&f->shards[number], 8, "the header is not a JSON object");
-    for (const json_value *v = root->first; v; v = v->next) {
-        bool metadata = strcmp(v->name, "__metadata__") == 0;
-        if (metadata && has_metadata)
-            return files_damaged(&f->shards[number], 8, "the header has two entries '__metadata__'");
-        has_metadata = has_metadata || metadata;
-        FILES_TRY(metadata ? read_metadata(f, &f->shards[number], v) : read_tensor(f, number, v));
-    }
-    return check_sum(f, number, first);
+    json_error error;
+    header_reader h = {.f = f, .number = number};
+    if (is_other_value(text, bytes))
+        return files_damaged(s, 8, "the header is not a JSON object");
+    if (json_read_members(text, bytes, FILES_MEMBER_VALUES_MAX, read_member, &h, &error))
+        return check_sum(f, number, first);
+    if (h.status)
+        return h.status;
+    return error.no_memory ? files_no_memory()
+                           : files_damaged(s, 8 + error.offset, "the header is not JSON: %s", error.reason);
 }
 
 qdnnStatus_t safetensors_read(struct qdnnFile *f, int number)
 {
     const shard *s = &f->shards[number];
-    json_error error;
     f->kind = QDNN_FILE_SAFETENSORS;
     if (s->bytes < 8)
         return files_damaged(s, 0, "%llu bytes are too few for a safetensors file; it is cut off",
@@ -192,12 +223,5 @@ qdnnStatus_t safetensors_read(struct qdnnFile *f, int number)
     if (bytes > s->bytes - 8)
         return files_damaged(s, 0, "a header of %llu bytes; the file has %llu more, it is cut off",
                              (unsigned long long)bytes, (unsigned long long)(s->bytes - 8));
-    json *doc = json_parse((const char *)s->data + 8, (size_t)bytes, &error);
-    if (!doc)
-        return error.no_memory
-                   ? files_no_memory()
-                   : files_damaged(s, 8 + error.offset, "the header is not JSON: %s", error.reason);
-    qdnnStatus_t status = read_members(f, number, json_root(doc));
-    json_free(doc);
-    return status;
+    return read_header(f, number, (const char *)s->data + 8, (size_t)bytes);
 }

@@ -36,13 +36,17 @@ static void json_shape(tool_text *out, int rank, const int64_t *dims)
     tool_printf(out, "%s", shape_text(rank, dims, text));
 }
 
-/* The row of a format; added if it is new. */
+/* The row of a format; added if it is new. Formats have numbers from files in their names, so there may be as many as
+ * weights: all after the first ones share a row. */
 static total *find_total(total *totals, int *n, const char *format)
 {
-    for (int i = 0; i < *n; i++)
+    enum { FORMATS_MAX = 256 };
+    for (int i = 0; i < *n && i < FORMATS_MAX; i++)
         if (strcmp(totals[i].format, format) == 0)
             return &totals[i];
-    totals[*n] = (total){.format = format};
+    if (*n > FORMATS_MAX)
+        return &totals[FORMATS_MAX];
+    totals[*n] = (total){.format = *n < FORMATS_MAX ? format : "other formats"};
     return &totals[(*n)++];
 }
 
