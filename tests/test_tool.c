@@ -3,6 +3,8 @@
 #include "tools/toolkit.h"
 #include "support/process.h"
 #include "test.h"
+
+#include <qdnn/plan.h>
 #include "test_json.h"
 
 #include <stdio.h>
@@ -44,6 +46,28 @@ TEST_CASE(Tool, HelpAndVersion)
     CHECK_EQ_I64(r.status, 0);
     CHECK_EQ_STR(r.output, "ptxgen 0.1.0\n");
     process_free(&r);
+}
+
+/* docs/operations.md is what ptxgen says, and says something of every name. */
+TEST_CASE(Tool, OperationsAreDocumented)
+{
+    process_result list = run_tool("--list --emit md"), text = run_tool("--list");
+    char *file = toolkit_read_file(QDNN_SOURCE_DIR "/docs/operations.md", NULL);
+    if (CHECK(file != NULL) && strcmp(file, list.output) != 0)
+        FAIL("docs/operations.md is out of date; fix: ptxgen --list --emit md -o docs/operations.md");
+    CHECK(strstr(list.output, "formula: (null)") == NULL);
+    CHECK(strstr(list.output, "known answer: \n") == NULL);
+    CHECK(strstr(list.output, "operands: \n") == NULL);
+    for (int i = 0; qdnnGetOperationName(i); i++) {
+        char heading[128], line[128];
+        snprintf(heading, sizeof heading, "\n## %s\n", qdnnGetOperationName(i));
+        snprintf(line, sizeof line, "\n  %s\n", qdnnGetOperationName(i));
+        CHECK_HAS(list.output, heading);
+        CHECK_HAS(text.output, line);
+    }
+    free(file);
+    process_free(&list);
+    process_free(&text);
 }
 
 TEST_CASE(Tool, ListNamesEveryKernelAndSetting)
@@ -181,7 +205,7 @@ static const struct {
     {"--list=yes", 2, "--list takes no value"},
     {"--list --all", 2, "exclude each other"},
     {"--list --sm 90", 2, "go with --kernel or --all"},
-    {"--list --emit c", 2, "--list is text, or --emit json"},
+    {"--list --emit c", 2, "--list is text, or --emit json or md"},
     {"--kernel train.fake_quantize --sm 90", 2, "train.fake_quantize takes several kernels"},
     {"--kernel train.fake_quantize --sm 90 --size n=8", 2, "makes several files"},
     {"--kernel train.fake_quantize --sm 90 --size n=0 --emit json", 2, "nothing to do for these sizes"},

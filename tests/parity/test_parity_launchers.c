@@ -2,6 +2,7 @@
  * host_ref. Sizes are small and ragged. */
 #include "launchers.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,6 +337,43 @@ static int add_cases(void)
     return n;
 }
 
+/* "y 0123456789abcdef": FNV-1a of 64 bits of each output, as host_ref computes it. */
+static void digest_of(const launcher_case *c, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
+        if (!c->buffers.host[i] || !c->buffers.is_output[i])
+            continue;
+        uint64_t hash = UINT64_C(0xcbf29ce484222325);
+        for (size_t k = 0; k < c->buffers.bytes[i]; k++)
+            hash = (hash ^ ((const uint8_t *)c->buffers.host[i])[k]) * UINT64_C(0x100000001b3);
+        used += (size_t)snprintf(text + used, size - used, "%s%s %016" PRIx64, used ? ", " : "",
+                                 kernel_operand_name((qdnnOperand_t)i), hash);
+    }
+}
+
+static const struct {
+    const char *name, *answer;
+} known[] = {
+#define KNOWN(name, answer) {name, answer},
+#include "tools/ptxgen/known.def"
+#undef KNOWN
+};
+
+/* The digest in the list of operations is that of host_ref, and so that of the launcher. */
+static void check_known(const launcher_case *c)
+{
+    char digest[256];
+    digest_of(c, digest, sizeof digest);
+    for (int i = 0; i < LENGTH(known); i++)
+        if (strcmp(known[i].name, c->name) == 0) {
+            CHECK_EQ_STR(known[i].answer, digest);
+            return;
+        }
+    FAIL("tools/ptxgen/known.def lacks KNOWN(\"%s\", \"%s\")", c->name, digest);
+}
+
 static bool is_covered(const char *name, int n)
 {
     for (int i = 0; i < n; i++)
@@ -357,6 +395,8 @@ TEST_CASE(ParityLaunchers, EveryOperationName)
         test_push_note("%s %s", cases[i].name, cases[i].sizes);
         if (built)
             launchers_run(&cases[i], i);
+        if (!*cases[i].sizes || kernel_is_sequence(cases[i].row, &cases[i].spec))
+            check_known(&cases[i]);
         integer_buffers_free(&cases[i].buffers);
         test_pop_note();
     }

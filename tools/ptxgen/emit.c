@@ -11,12 +11,19 @@ static int render_ptx(const tool_item *item, tool_file *files)
     return TOOL_OK;
 }
 
+static int render_no_list(const tool_item *item, tool_file *files)
+{
+    (void)item, (void)files;
+    return tool_usage_error("--emit md goes with --list");
+}
+
 static const tool_form forms[] = {
     {"ptx", {".ptx"}, false, false, render_ptx, NULL},
     {"c", {".h", ".c"}, false, false, tool_render_c, NULL},
     {"launcher", {".h", ".c"}, false, true, NULL, tool_render_launcher},
     {"cubin", {".cubin"}, true, false, tool_render_cubin, NULL},
     {"json", {".json"}, false, false, tool_render_json, NULL},
+    {"md", {".md"}, false, false, render_no_list, NULL},
 };
 enum { FORM_COUNT = sizeof forms / sizeof forms[0] };
 

@@ -7,7 +7,7 @@ static const char help[] =
     "ptxgen writes the kernels of qdnn as PTX, for any GPU generation, without a GPU and without the CUDA "
     "toolkit.\n"
     "\n"
-    "usage: ptxgen --list [--emit json]\n"
+    "usage: ptxgen --list [--emit json | md]\n"
     "       ptxgen --kernel NAME --sm SM [--set KEY=VALUE ...] [--emit FORM] [-o FILE | --outdir DIR]\n"
     "       ptxgen --kernel NAME --size KEY=VALUE ... --sm SM [--set KEY=VALUE ...] [--emit FORM] [-o FILE | "
     "--outdir DIR]\n"

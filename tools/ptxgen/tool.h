@@ -150,6 +150,13 @@ int staging_end(staging *s, int status);
  * none). */
 void tool_manifest(tool_text *out, const tool_item *item, const tool_file *files, int n_files, int indent);
 
+/* ---- formulas.c: what an operation computes, by its stable name ---- */
+
+const char *tool_formula(const kernel_row *row, const char *name);
+const char *tool_known_answer(const char *name); /* worked out by hand; null: there is none */
+/* "y 0123456789abcdef": FNV-1a of the outputs of the operation's launcher test (known.def). */
+const char *tool_known_digest(const char *name);
+
 /* ---- The modes; all return an exit code ---- */
 
 int tool_list(const tool_options *options); /* list.c */
