@@ -97,6 +97,30 @@ TEST_CASE(ApiOrder, AModuleIsUnloadedWhenItsKernelsAreDone)
     end(handle, r);
 }
 
+/* The last handle of a context unloads its modules. Nothing is freed before, because freeing waits. */
+TEST_CASE(ApiOrder, AHandleWaitsBeforeItIsGone)
+{
+    recorder *r;
+    qdnnHandle_t handle = begin(&r);
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnQuantDescriptor_t q = NULL;
+    qdnnPlan_t plan = NULL;
+    const qdnnBinding_t b[] = {{.operand = QDNN_OPERAND_X, .pointer = (void *)(uintptr_t)4096},
+                               {.operand = QDNN_OPERAND_SCALE, .pointer = (void *)(uintptr_t)(1 << 20)}};
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnCreateQuantDescriptor(&q));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1024}, NULL));
+    OK(qdnnCreateScalePlan(handle, t, q, &plan));
+    OK(qdnnSetStream(handle, recorder_stream(1)));
+    OK(qdnnExecute(handle, plan, b, 2, NULL, 0));
+    OK(qdnnSetStream(handle, recorder_stream(0)));
+    OK(qdnnDestroyPlan(plan));
+    CHECK_EQ_I64(recorder_pending(1), 1);
+    OK(qdnnDestroyTensorDescriptor(t));
+    OK(qdnnDestroyQuantDescriptor(q));
+    end(handle, r);
+}
+
 /* One-shot calls keep a workspace in the handle: on another stream it is another one, or the first stream is done with it. */
 TEST_CASE(ApiOrder, NoWorkspaceOnTwoStreams)
 {
