@@ -40,7 +40,7 @@ static inline void float_environment_end(const float_environment *callers)
 /* The default environment until the end of the scope, and then the caller's again, with its exception flags.
  * Compute in functions of other files only: a compiler may move operations of the same function past this. */
 #define DEFAULT_ENVIRONMENT()                                                                                \
-    __attribute__((cleanup(float_environment_end))) const float_environment callers_environment_ =           \
+    __attribute__((unused, cleanup(float_environment_end))) const float_environment callers_environment_ =   \
         float_environment_begin()
 
 #endif

@@ -40,7 +40,7 @@ static inline void hr_environment_end(const hr_environment *callers)
 /* The default environment until the end of the scope, and then the caller's again, with its exception flags.
  * Compute in functions of other files only: a compiler may move operations of the same function past this. */
 #define HR_DEFAULT_ENVIRONMENT()                                                                             \
-    __attribute__((cleanup(hr_environment_end))) const hr_environment callers_environment_ =                 \
+    __attribute__((unused, cleanup(hr_environment_end))) const hr_environment callers_environment_ =         \
         hr_environment_begin()
 
 #endif

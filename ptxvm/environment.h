@@ -22,7 +22,7 @@ static inline void ptxvm_environment_end(const fenv_t *callers)
 /* The default environment until the end of the scope, and then the caller's again, with its exception flags.
  * Compute in functions of other files only: a compiler may move operations of the same function past this. */
 #define PTXVM_DEFAULT_ENVIRONMENT()                                                                          \
-    __attribute__((cleanup(ptxvm_environment_end))) const fenv_t callers_environment_ =                      \
+    __attribute__((unused, cleanup(ptxvm_environment_end))) const fenv_t callers_environment_ =              \
         ptxvm_environment_begin()
 
 #endif

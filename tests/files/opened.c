@@ -46,6 +46,23 @@ void check_refused(const char *dir, const char *name, qdnnStatus_t status, const
     qdnnCloseFile(file);
 }
 
+process_result run_in(const char *dir, const char *command)
+{
+    return process_run("cd %s && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && %s", dir, QDNN_BINARY_DIR,
+                       command);
+}
+
+void check_command(const char *dir, const char *command, int status, const char *says)
+{
+    process_result r = run_in(dir, command);
+    test_push_note("%s", command);
+    if (!CHECK_EQ_I64(r.status, status))
+        FAIL("%s", r.output);
+    CHECK_HAS(r.output, says);
+    process_free(&r);
+    test_pop_note();
+}
+
 bool find_weight(const opened *o, const char *name, qdnnFileWeight_t *w)
 {
     int index;

@@ -6,6 +6,7 @@
 #include <qdnn/qdnn.h>
 
 #include "files/maker.h"
+#include "support/process.h"
 
 typedef struct opened {
     char dir[512];
@@ -20,6 +21,11 @@ void opened_close(opened *o);
 
 /* Opens a file that is damaged, and checks the status and what the error says. */
 void check_refused(const char *dir, const char *name, qdnnStatus_t status, const char *says);
+
+/* Runs a shell command in the folder, with the commands of the project in the path and ptxvm as the device. */
+process_result run_in(const char *dir, const char *command);
+/* It must end with that exit code and say that. */
+void check_command(const char *dir, const char *command, int status, const char *says);
 
 /* A weight by its name; false, with a failure reported, where there is none or it has a problem. */
 bool find_weight(const opened *o, const char *name, qdnnFileWeight_t *w);

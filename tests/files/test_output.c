@@ -10,32 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QDNN  QDNN_BINARY_DIR "/qdnn/qdnn"
 #define FAILS QDNN_BINARY_DIR "/tests/doubles/libfails.so"
 
 enum { ROWS = 8, COLUMNS = 64 };
 
-/* Runs a shell command in the folder, on ptxvm. */
-static process_result run(const char *dir, const char *command)
-{
-    return process_run("cd %s && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && %s", dir, QDNN_BINARY_DIR,
-                       command);
-}
-
-static void check_run(const char *dir, const char *command, int status, const char *says)
-{
-    process_result r = run(dir, command);
-    test_push_note("%s", command);
-    if (!CHECK_EQ_I64(r.status, status))
-        FAIL("%s", r.output);
-    CHECK_HAS(r.output, says);
-    process_free(&r);
-    test_pop_note();
-}
-
 static void check_list(const char *dir, const char *expected)
 {
-    process_result r = run(dir, "find . -mindepth 1 | LC_ALL=C sort | tr '\\n' ' '");
+    process_result r = run_in(dir, "find . -mindepth 1 | LC_ALL=C sort | tr '\\n' ' '");
     CHECK_EQ_STR(r.output, expected);
     process_free(&r);
 }
@@ -152,11 +133,11 @@ TEST_CASE(QdnnOutput, MetadataArePassedThroughWhole)
     opened o;
     qdnnFileMetadata_t m;
     opened_make(&o, model_with_metadata(), "m.gguf");
-    check_run(o.dir, "qdnn quantize m.gguf a.safetensors --type int4-g32", 0, "became");
-    check_run(o.dir, "qdnn convert a.safetensors b.safetensors --type f32", 0, "became");
-    check_run(o.dir, "qdnn quantize m.gguf c.gguf --type q8_0", 0, "became");
-    check_run(o.dir, "qdnn quantize c.gguf d.safetensors --type nf4 --requantize", 0, "became");
-    check_run(o.dir, "qdnn convert a.safetensors e.gguf", 0, "became");
+    check_command(o.dir, "qdnn quantize m.gguf a.safetensors --type int4-g32", 0, "became");
+    check_command(o.dir, "qdnn convert a.safetensors b.safetensors --type f32", 0, "became");
+    check_command(o.dir, "qdnn quantize m.gguf c.gguf --type q8_0", 0, "became");
+    check_command(o.dir, "qdnn quantize c.gguf d.safetensors --type nf4 --requantize", 0, "became");
+    check_command(o.dir, "qdnn convert a.safetensors e.gguf", 0, "became");
     check_entries(&o, "a.safetensors");
     check_entries(&o, "b.safetensors");
     check_entries(&o, "d.safetensors"); /* through GGUF, which keeps the bytes of every entry */
@@ -178,9 +159,9 @@ TEST_CASE(QdnnOutput, OldQuantizationIsNotPassedOn)
     opened o;
     qdnnFileMetadata_t m;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, "qdnn quantize m.safetensors a.safetensors --type int8", 0, "became");
-    check_run(o.dir, "qdnn convert a.safetensors b.safetensors --type f32", 0, "became");
-    check_run(o.dir, "qdnn convert a.safetensors c.safetensors", 0, "became");
+    check_command(o.dir, "qdnn quantize m.safetensors a.safetensors --type int8", 0, "became");
+    check_command(o.dir, "qdnn convert a.safetensors b.safetensors --type f32", 0, "became");
+    check_command(o.dir, "qdnn convert a.safetensors c.safetensors", 0, "became");
     if (opened_open(&o, "b.safetensors"))
         CHECK(qdnnGetFileMetadata(o.file, 0, &m) == QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
     qdnnCloseFile(o.file);
@@ -201,8 +182,8 @@ TEST_CASE(QdnnOutput, BytesThatAreNotUtf8AreReplaced)
     gguf_entry_string(&g, "k", "a\xFFz\xE2\x82");
     gguf_tensor(&g, "up.weight", 0, 2, (const int64_t[]){ROWS, COLUMNS}, x, sizeof x);
     opened_make(&o, gguf_make(&g), "m.gguf");
-    check_run(o.dir, "qdnn quantize m.gguf a.safetensors --type int4-g32", 0,
-              "metadata 'k': 3 bytes that are not UTF-8 text were written as U+FFFD");
+    check_command(o.dir, "qdnn quantize m.gguf a.safetensors --type int4-g32", 0,
+                  "metadata 'k': 3 bytes that are not UTF-8 text were written as U+FFFD");
     if (opened_open(&o, "a.safetensors") && find_entry(&o, "k", &m))
         CHECK_EQ_STR((const char *)m.data, "a\xEF\xBF\xBDz\xEF\xBF\xBD\xEF\xBF\xBD");
     opened_close(&o);
@@ -251,7 +232,7 @@ TEST_CASE(QdnnOutput, ShardsThatRepeatAnEntryGiveItOnce)
     qdnnFileInfo_t info;
     qdnnFileMetadata_t m;
     make_shards(&o);
-    check_run(o.dir, "qdnn quantize . o.safetensors --type int4-g32", 0, "became");
+    check_command(o.dir, "qdnn quantize . o.safetensors --type int4-g32", 0, "became");
     if (opened_open(&o, "o.safetensors") && CHECK(!qdnnGetFileInfo(o.file, &info))) {
         CHECK_EQ_I64(info.metadata, 4); /* format, x, y, quantization_config */
         CHECK(find_entry(&o, "y", &m));
@@ -298,7 +279,7 @@ TEST_ROWS(QdnnOutput, InputIsNotReplaced, same_files)
     opened_make(&o, model(NULL), "m.safetensors");
     snprintf(path, sizeof path, "%s/m.safetensors", o.dir);
     char *old = toolkit_read_file(path, &before);
-    check_run(o.dir, same_files[index].command, same_files[index].status, same_files[index].says);
+    check_command(o.dir, same_files[index].command, same_files[index].status, same_files[index].says);
     char *now = toolkit_read_file(path, &after);
     if (CHECK(old && now && before == after))
         CHECK_EQ_MEM(now, old, before);
@@ -311,14 +292,14 @@ TEST_CASE(QdnnOutput, InPlaceReplacesTheInput)
 {
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, "qdnn quantize m.safetensors good.safetensors --type int8", 0, "became");
-    check_run(o.dir, "qdnn quantize m.safetensors m.safetensors --type int8 --in-place", 0, "became");
-    check_run(o.dir, "cmp m.safetensors good.safetensors", 0, "");
+    check_command(o.dir, "qdnn quantize m.safetensors good.safetensors --type int8", 0, "became");
+    check_command(o.dir, "qdnn quantize m.safetensors m.safetensors --type int8 --in-place", 0, "became");
+    check_command(o.dir, "cmp m.safetensors good.safetensors", 0, "");
     check_list(o.dir, "./good.safetensors ./m.safetensors ");
     opened_close(&o);
     make_shards(&o);
-    check_run(o.dir, "qdnn convert . 1.safetensors --in-place", 2,
-              "1.safetensors is one of the 2 files of the input; write to another");
+    check_command(o.dir, "qdnn convert . 1.safetensors --in-place", 2,
+                  "1.safetensors is one of the 2 files of the input; write to another");
     opened_close(&o);
 }
 
@@ -328,14 +309,15 @@ TEST_CASE(QdnnOutput, LinksAreNotFollowed)
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
     text_write("precious\n", o.dir, "victim");
-    check_run(o.dir,
-              "sh -c 'ln -s victim o.gguf.tmp-$$; exec qdnn quantize m.safetensors o.gguf --type q8_0' && "
-              "cat victim",
-              0, "precious\n");
-    check_run(o.dir,
-              "sh -c 'ln -s victim f.json.tmp-$$; exec qdnn info m.safetensors --json f.json' && cat victim",
-              0, "precious\n");
-    check_run(o.dir, "test -f o.gguf -a ! -L o.gguf && qdnn info o.gguf", 0, "Q8_0");
+    check_command(
+        o.dir,
+        "sh -c 'ln -s victim o.gguf.tmp-$$; exec qdnn quantize m.safetensors o.gguf --type q8_0' && "
+        "cat victim",
+        0, "precious\n");
+    check_command(
+        o.dir, "sh -c 'ln -s victim f.json.tmp-$$; exec qdnn info m.safetensors --json f.json' && cat victim",
+        0, "precious\n");
+    check_command(o.dir, "test -f o.gguf -a ! -L o.gguf && qdnn info o.gguf", 0, "Q8_0");
     opened_close(&o);
 }
 
@@ -368,7 +350,7 @@ TEST_ROWS(QdnnOutput, RunsThatDoNothingFail, idle_runs)
 {
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, idle_runs[index].command, idle_runs[index].status, idle_runs[index].says);
+    check_command(o.dir, idle_runs[index].command, idle_runs[index].status, idle_runs[index].says);
     check_list(o.dir, "./m.safetensors ");
     opened_close(&o);
 }
@@ -379,7 +361,7 @@ static void make_checkpoint(opened *o, const char *config)
 {
     *o = (opened){0};
     temp_dir_make(o->dir, sizeof o->dir);
-    process_result r = run(o->dir, "mkdir in in/sub");
+    process_result r = run_in(o->dir, "mkdir in in/sub");
     process_free(&r);
     bytes b = model(NULL);
     bytes_write(&b, o->dir, "in/model.safetensors");
@@ -396,25 +378,27 @@ TEST_CASE(QdnnOutput, AFolderIsReadyForLoaders)
     opened o;
     make_checkpoint(&o, "{\"a\": [1, {\"b\": \"\\u00e4\\n\"}, []], \"quantization_config\": {\"old\": 1}, "
                         "\"torch_dtype\": \"float32\", \"x\": -1e-12, \"n\": null}");
-    check_run(o.dir, "qdnn quantize in out/ --type int8 && cat out/config.json", 0,
-              "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"\xC3\xA4\\n\"\n    },\n    []\n  ],\n  "
-              "\"torch_dtype\": "
-              "\"float32\",\n  \"x\": -1e-12,\n  \"n\": null,\n  \"quantization_config\": {\"quant_method\": "
-              "\"compressed-tensors\", ");
-    check_run(o.dir, "qdnn quantize in/model.safetensors out4 --type int8", 2, "or OUT/ (a folder)");
-    check_run(o.dir, "cmp in/tokenizer.json out/tokenizer.json && qdnn info out", 0,
-              "  up.weight                                                int8 per-channel");
-    check_run(o.dir, "qdnn info out", 0, "  embed_tokens.weight                                      F32 ");
+    check_command(
+        o.dir, "qdnn quantize in out/ --type int8 && cat out/config.json", 0,
+        "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"\xC3\xA4\\n\"\n    },\n    []\n  ],\n  "
+        "\"torch_dtype\": "
+        "\"float32\",\n  \"x\": -1e-12,\n  \"n\": null,\n  \"quantization_config\": {\"quant_method\": "
+        "\"compressed-tensors\", ");
+    check_command(o.dir, "qdnn quantize in/model.safetensors out4 --type int8", 2, "or OUT/ (a folder)");
+    check_command(o.dir, "cmp in/tokenizer.json out/tokenizer.json && qdnn info out", 0,
+                  "  up.weight                                                int8 per-channel");
+    check_command(o.dir, "qdnn info out", 0,
+                  "  embed_tokens.weight                                      F32 ");
     /* an empty folder will do, also for the file in it; FP4 is computed in bf16 */
-    check_run(o.dir,
-              "mkdir out2 && qdnn quantize in/model.safetensors out2 --type nvfp4 && cat out2/config.json", 0,
-              "\"dtype\": \"bfloat16\",\n  \"quantization_config\": ");
-    check_run(o.dir,
-              "qdnn convert out out3/ && cmp out/model.safetensors out3/model.safetensors && "
-              "cat out3/config.json",
-              0, "\"quant_method\": \"compressed-tensors\"");
-    check_run(o.dir, "rm -r out2 out3 && qdnn quantize in out/ --type fp8", 2,
-              "the folder out/ is not empty; write to a new one");
+    check_command(
+        o.dir, "mkdir out2 && qdnn quantize in/model.safetensors out2 --type nvfp4 && cat out2/config.json",
+        0, "\"dtype\": \"bfloat16\",\n  \"quantization_config\": ");
+    check_command(o.dir,
+                  "qdnn convert out out3/ && cmp out/model.safetensors out3/model.safetensors && "
+                  "cat out3/config.json",
+                  0, "\"quant_method\": \"compressed-tensors\"");
+    check_command(o.dir, "rm -r out2 out3 && qdnn quantize in out/ --type fp8", 2,
+                  "the folder out/ is not empty; write to a new one");
     check_list(o.dir, "./in ./in/config.json ./in/empty.txt ./in/model.safetensors ./in/pytorch_model.bin "
                       "./in/quantize_config.json ./in/sub ./in/tokenizer.json ./out ./out/config.json "
                       "./out/empty.txt ./out/model.safetensors ./out/tokenizer.json ");
@@ -426,8 +410,8 @@ TEST_CASE(QdnnOutput, AFolderWithoutConfiguration)
 {
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, "qdnn quantize m.safetensors out/ --type int8", 0,
-              ". has no config.json, which loaders need");
+    check_command(o.dir, "qdnn quantize m.safetensors out/ --type int8", 0,
+                  ". has no config.json, which loaders need");
     check_list(o.dir, "./m.safetensors ./out ./out/model.safetensors ");
     opened_close(&o);
 }
@@ -459,15 +443,16 @@ TEST_ROWS(QdnnOutput, LinearLayersAreQuantized, layers)
     st_tensor(&s, "conv.weight", "F32", 3, (const int64_t[]){ROWS, 8, COLUMNS / 8}, x, sizeof x);
     opened_make(&o, st_make(&s), "model.safetensors");
     text_write(layers[index].config, o.dir, "config.json");
-    check_run(o.dir, "qdnn quantize . o.safetensors --type int8", 0, "became");
-    check_run(o.dir, "qdnn info o.safetensors --json - | tr -d '\\n'", 0,
-              "\"name\": \"conv.weight\", \"format\": \"F32\"");
+    check_command(o.dir, "qdnn quantize . o.safetensors --type int8", 0, "became");
+    check_command(o.dir, "qdnn info o.safetensors --json - | tr -d '\\n'", 0,
+                  "\"name\": \"conv.weight\", \"format\": \"F32\"");
     char says[200];
     snprintf(says, sizeof says, "\"name\": \"%s\", \"format\": \"%s\"", layers[index].tensor,
              layers[index].quantized ? "int8 per-channel" : "F32");
-    check_run(o.dir, "qdnn info o.safetensors --json -", 0, says);
-    check_run(o.dir, "qdnn quantize . o.safetensors --type int8 --all-matrices && qdnn info o.safetensors", 0,
-              "int8 per-channel                          3 ");
+    check_command(o.dir, "qdnn info o.safetensors --json -", 0, says);
+    check_command(o.dir,
+                  "qdnn quantize . o.safetensors --type int8 --all-matrices && qdnn info o.safetensors", 0,
+                  "int8 per-channel                          3 ");
     opened_close(&o);
 }
 
@@ -492,11 +477,12 @@ TEST_ROWS(QdnnOutput, ThreeDimensions, shapes)
     opened_make(&o, st_make(&s), "m.safetensors");
     snprintf(command, sizeof command, "qdnn quantize m.safetensors o.safetensors --tensor conv=%s",
              shapes[index].type);
-    check_run(o.dir, command, !shapes[index].possible,
-              shapes[index].possible ? "became"
-                                     : "it has more than two dimensions, and this type is for matrices");
+    check_command(o.dir, command, !shapes[index].possible,
+                  shapes[index].possible ? "became"
+                                         : "it has more than two dimensions, and this type is for matrices");
     if (shapes[index].possible)
-        check_run(o.dir, "qdnn verify o.safetensors", 0, "1 quantized weights, 512 elements: the same bits");
+        check_command(o.dir, "qdnn verify o.safetensors", 0,
+                      "1 quantized weights, 512 elements: the same bits");
     opened_close(&o);
 }
 
@@ -505,8 +491,8 @@ TEST_CASE(QdnnOutput, MessagesFollowWhatWasPrinted)
 {
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, "! qdnn info m.safetensors --only nothing > both 2>&1 && cut -c 1-14 both", 0,
-              "m.safetensors:\nqdnn: --only '");
+    check_command(o.dir, "! qdnn info m.safetensors --only nothing > both 2>&1 && cut -c 1-14 both", 0,
+                  "m.safetensors:\nqdnn: --only '");
     opened_close(&o);
 }
 
@@ -515,9 +501,9 @@ TEST_CASE(QdnnOutput, StandardOutputIsFull)
 {
     opened o;
     opened_make(&o, model(NULL), "m.safetensors");
-    check_run(o.dir, "qdnn quantize m.safetensors o.gguf --type q8_0 > /dev/full", 1,
-              "cannot write to standard output");
-    check_run(o.dir, "qdnn info o.gguf", 0, "Q8_0");
+    check_command(o.dir, "qdnn quantize m.safetensors o.gguf --type q8_0 > /dev/full", 1,
+                  "cannot write to standard output");
+    check_command(o.dir, "qdnn info o.gguf", 0, "Q8_0");
     check_list(o.dir, "./m.safetensors ./o.gguf ");
     opened_close(&o);
 }
@@ -527,9 +513,9 @@ TEST_CASE(QdnnOutput, BitsandbytesComputesInTheTypeOfTheModel)
 {
     opened o;
     make_checkpoint(&o, "{\"torch_dtype\": \"float16\"}");
-    check_run(o.dir, "qdnn quantize in out/ --type nf4 && cat out/config.json", 0,
-              "\"bnb_4bit_compute_dtype\": \"float16\"");
-    check_run(
+    check_command(o.dir, "qdnn quantize in out/ --type nf4 && cat out/config.json", 0,
+                  "\"bnb_4bit_compute_dtype\": \"float16\"");
+    check_command(
         o.dir,
         "qdnn quantize in b/ --type bf16 && echo {} > b/config.json && qdnn quantize b c/ --type fp4 && "
         "cat c/config.json",
@@ -588,11 +574,11 @@ static void bench_make(bench *b, const subject *of)
 {
     *b = (bench){.of = of};
     make_checkpoint(&b->o, "{\"tie_word_embeddings\": true}");
-    check_run(b->o.dir, "qdnn quantize in in/sub/codes.safetensors --type int4-g32", 0, "became");
-    check_run(b->o.dir, of->before, 0, "");
+    check_command(b->o.dir, "qdnn quantize in in/sub/codes.safetensors --type int4-g32", 0, "became");
+    check_command(b->o.dir, of->before, 0, "");
     b->in = read_in(b, "in/model.safetensors", &b->in_bytes);
     b->old = read_in(b, of->out, &b->old_bytes);
-    check_run(b->o.dir, of->command, 0, "became");
+    check_command(b->o.dir, of->command, 0, "became");
     b->good = read_in(b, of->out, &b->good_bytes);
     CHECK(b->in && b->good);
 }
@@ -689,7 +675,7 @@ static int run_with(const bench *b, const char *fault, const char *says)
 {
     char command[512];
     snprintf(command, sizeof command, "%s && " WITH_FAULT "%s %s", b->of->before, fault, b->of->command);
-    process_result r = run(b->o.dir, command);
+    process_result r = run_in(b->o.dir, command);
     int status = r.status;
     test_push_note("%s: exit code %d: %s", fault, status, r.output);
     if (says)
@@ -747,8 +733,8 @@ TEST_CASE(QdnnFaults, SignalsLeaveNothingBehind)
             snprintf(command, sizeof command,
                      "ulimit -c 0; " WITH_FAULT "signal:%d qdnn quantize in %s --type int4-g32", numbers[i],
                      folder ? "out/" : "o.safetensors");
-            check_run(o.dir, command, 128 + numbers[i], "fails: pwrite");
-            process_result r = run(o.dir, "ls");
+            check_command(o.dir, command, 128 + numbers[i], "fails: pwrite");
+            process_result r = run_in(o.dir, "ls");
             CHECK_EQ_STR(r.output, "in\n");
             process_free(&r);
         }
@@ -757,6 +743,6 @@ TEST_CASE(QdnnFaults, SignalsLeaveNothingBehind)
     char command[400];
     snprintf(command, sizeof command,
              "trap '' HUP; " WITH_FAULT "signal:%d qdnn quantize in o.safetensors --type int8", SIGHUP);
-    check_run(o.dir, command, 0, "became");
+    check_command(o.dir, command, 0, "became");
     opened_close(&o);
 }

@@ -20,16 +20,11 @@ static process_result run(const char *dir, const char *arguments)
     return process_run("cd %s && QDNN_DEVICE=vm %s %s", dir, QDNN, arguments);
 }
 
-/* A command must end with that exit code and say that. */
-static void check_run(const char *dir, const char *arguments, int status, const char *says)
+static void check_qdnn(const char *dir, const char *arguments, int status, const char *says)
 {
-    process_result r = run(dir, arguments);
-    test_push_note("qdnn %s", arguments);
-    if (!CHECK_EQ_I64(r.status, status))
-        FAIL("%s", r.output);
-    CHECK_HAS(r.output, says);
-    process_free(&r);
-    test_pop_note();
+    char command[512];
+    snprintf(command, sizeof command, "qdnn %s", arguments);
+    check_command(dir, command, status, says);
 }
 
 static void fill_values(float *x, int n)
@@ -67,9 +62,9 @@ static void make_model(opened *o)
 
 TEST_CASE(QdnnCommand, HelpAndVersion)
 {
-    check_run(".", "--help", 0, "usage: qdnn info FILE");
-    check_run(".", "quantize -h", 0, "int4-gSIZE");
-    check_run(".", "--version", 0, "qdnn " QDNN_PROJECT_VERSION "\n");
+    check_qdnn(".", "--help", 0, "usage: qdnn info FILE");
+    check_qdnn(".", "quantize -h", 0, "int4-gSIZE");
+    check_qdnn(".", "--version", 0, "qdnn " QDNN_PROJECT_VERSION "\n");
 }
 
 static const struct {
@@ -118,7 +113,7 @@ TEST_ROWS(QdnnCommand, Mistakes, usages)
 {
     opened o;
     make_model(&o);
-    check_run(o.dir, usages[index].arguments, usages[index].status, usages[index].says);
+    check_qdnn(o.dir, usages[index].arguments, usages[index].status, usages[index].says);
     process_result left = process_run("ls %s", o.dir); /* no partial output is left */
     CHECK_EQ_STR(left.output, "m.safetensors\n");
     process_free(&left);
@@ -160,18 +155,18 @@ TEST_CASE(QdnnCommand, InfoListsAndAddsUp)
 {
     opened o;
     make_model(&o);
-    check_run(o.dir, "info m.safetensors", 0, "m.safetensors: safetensors, ");
-    check_run(o.dir, "info m.safetensors", 0, "  format: pt\n");
-    check_run(o.dir, "info m.safetensors", 0,
-              "  layers.0.up.weight                                       F32                          [32, "
-              "256]               32.8 KB\n");
-    check_run(o.dir, "info m.safetensors", 0,
-              "  F32                                       3           8463      33.9 KB     32.000\n"
-              "  all                                       3           8463      33.9 KB     32.000\n");
-    check_run(o.dir, "info m.safetensors --tensors --only ids", 0,
-              "I64        [2]                        16 B  at 3");
-    check_run(o.dir, "info m.safetensors --only odd", 0,
-              "  all                                       1             15         60 B");
+    check_qdnn(o.dir, "info m.safetensors", 0, "m.safetensors: safetensors, ");
+    check_qdnn(o.dir, "info m.safetensors", 0, "  format: pt\n");
+    check_qdnn(o.dir, "info m.safetensors", 0,
+               "  layers.0.up.weight                                       F32                          [32, "
+               "256]               32.8 KB\n");
+    check_qdnn(o.dir, "info m.safetensors", 0,
+               "  F32                                       3           8463      33.9 KB     32.000\n"
+               "  all                                       3           8463      33.9 KB     32.000\n");
+    check_qdnn(o.dir, "info m.safetensors --tensors --only ids", 0,
+               "I64        [2]                        16 B  at 3");
+    check_qdnn(o.dir, "info m.safetensors --only odd", 0,
+               "  all                                       1             15         60 B");
     process_result r = run(o.dir, "info m.safetensors --json -");
     json_error error;
     json *doc = json_parse(r.output, r.length, &error);
@@ -267,16 +262,16 @@ TEST_EACH(QdnnCommand, QuantizeInfoVerify, type_count, type_case)
     make_model(&o);
     snprintf(command, sizeof command, "quantize m.safetensors %s --type %s --json f.json", types[index].out,
              types[index].name);
-    check_run(o.dir, command, 0, types[index].name);
+    check_qdnn(o.dir, command, 0, types[index].name);
     snprintf(command, sizeof command, "info %s", types[index].out);
     snprintf(says, sizeof says, "layers.0.up.weight                                       %-28s [32, 256]",
              types[index].format);
-    check_run(o.dir, command, 0, says);
+    check_qdnn(o.dir, command, 0, says);
     static const int elements[] = {0, ELEMENTS, ELEMENTS + 15};
     snprintf(command, sizeof command, "verify %s", types[index].out);
     snprintf(says, sizeof says, "%d quantized weights, %d elements: the same bits", types[index].quantized,
              elements[types[index].quantized]);
-    check_run(o.dir, command, 0, says);
+    check_qdnn(o.dir, command, 0, says);
     process_result r = process_run("cat %s/f.json", o.dir);
     json_error error;
     json *doc = json_parse(r.output, r.length, &error);
@@ -318,7 +313,7 @@ TEST_EACH(QdnnCommand, KnownBlocksFromAFile, vector_count, vector_name)
              strchr(vector_at(index)->name, '_') + 1);
     for (char *c = strchr(command, 0); *c != ' '; c--)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
-    check_run(o.dir, command, 0, "became");
+    check_qdnn(o.dir, command, 0, "became");
     if (opened_open(&o, "o.gguf") && find_weight(&o, "w", &w) &&
         CHECK_EQ_I64(w.bytes, (int64_t)(v.lines * (int)v.block_bytes)))
         CHECK_EQ_MEM(w.operand[0].data, v.blocks, (size_t)w.bytes);
@@ -331,16 +326,17 @@ TEST_CASE(QdnnCommand, RulesDryRunAndWhatIsKept)
     opened o;
     qdnnFileInfo_t info;
     make_model(&o);
-    check_run(o.dir,
-              "quantize m.safetensors o.gguf --type q4_0 --tensor 'up=q8_0' --tensor '.*=f16' --dry-run", 0,
-              "q8_0              32.8 KB     8.7 KB\n");
-    check_run(o.dir, "info o.gguf", 1, "No such file"); /* nothing was written */
-    check_run(o.dir, "quantize m.safetensors o.gguf --type q4_0 --dry-run", 0,
-              "layers.0.odd.weight                              F32                      kept                "
-              " 60 B       60 B  "
-              "the last dimension is 5; gguf_q4_0 has blocks of 32 elements");
-    check_run(o.dir, "quantize m.safetensors o.gguf --type q4_0 --dry-run", 0, "would become");
-    check_run(o.dir, "quantize m.safetensors o.gguf --type q4_0 --tensor norm=q8_0", 0, "no matrix");
+    check_qdnn(o.dir,
+               "quantize m.safetensors o.gguf --type q4_0 --tensor 'up=q8_0' --tensor '.*=f16' --dry-run", 0,
+               "q8_0              32.8 KB     8.7 KB\n");
+    check_qdnn(o.dir, "info o.gguf", 1, "No such file"); /* nothing was written */
+    check_qdnn(
+        o.dir, "quantize m.safetensors o.gguf --type q4_0 --dry-run", 0,
+        "layers.0.odd.weight                              F32                      kept                "
+        " 60 B       60 B  "
+        "the last dimension is 5; gguf_q4_0 has blocks of 32 elements");
+    check_qdnn(o.dir, "quantize m.safetensors o.gguf --type q4_0 --dry-run", 0, "would become");
+    check_qdnn(o.dir, "quantize m.safetensors o.gguf --type q4_0 --tensor norm=q8_0", 0, "no matrix");
     if (opened_open(&o, "o.gguf") && CHECK(!qdnnGetFileInfo(o.file, &info))) {
         qdnnFileTensor_t t;
         qdnnFileMetadata_t m;
@@ -355,7 +351,7 @@ TEST_CASE(QdnnCommand, RulesDryRunAndWhatIsKept)
         qdnnCloseFile(o.file);
         o.file = NULL;
     }
-    check_run(o.dir, "quantize m.safetensors p.gguf --type q4_0 --tensor 'ids|odd=drop'", 0, "dropped");
+    check_qdnn(o.dir, "quantize m.safetensors p.gguf --type q4_0 --tensor 'ids|odd=drop'", 0, "dropped");
     if (opened_open(&o, "p.gguf") && CHECK(!qdnnGetFileInfo(o.file, &info)))
         CHECK_EQ_I64(info.tensors, 2);
     opened_close(&o);
@@ -399,7 +395,7 @@ TEST_ROWS(QdnnCommand, SaysHowItIsQuantized, descriptions)
     opened_make(&o, model(true), "m.safetensors");
     snprintf(command, sizeof command, "quantize m.safetensors o.safetensors --type %s",
              descriptions[index].type);
-    check_run(o.dir, command, 0, "became");
+    check_qdnn(o.dir, command, 0, "became");
     if (opened_open(&o, "o.safetensors") && CHECK(!qdnnGetFileInfo(o.file, &info))) {
         CHECK_EQ_STR(info.quantMethod, descriptions[index].method);
         CHECK_EQ_I64(info.metadata, 2);
@@ -416,17 +412,17 @@ TEST_CASE(QdnnCommand, QuantizedWeightsStayUnlessTheyAreAskedFor)
 {
     opened o;
     make_model(&o);
-    check_run(o.dir, "quantize m.safetensors a.gguf --type q8_0", 0, "became");
-    check_run(o.dir, "quantize a.gguf b.gguf --type q4_0", 1,
-              "nothing to quantize in a.gguf; layers.0.up.weight, for example, is kept: quantized already "
-              "(--requantize)");
-    check_run(o.dir, "info b.gguf", 1, "No such file");
-    check_run(o.dir, "quantize a.gguf b.gguf --type q4_0 --requantize", 0, "became");
-    check_run(o.dir, "info b.gguf", 0, "Q4_0");
-    check_run(o.dir, "quantize a.gguf c.safetensors --tensor odd=nf4", 1,
-              "layers.0.up.weight: tensors of type Q8_0 cannot be stored in safetensors; give it another "
-              "type by --tensor, 'drop', or --requantize");
-    check_run(o.dir, "quantize a.gguf c.safetensors --type int4-g32 --requantize", 0, "became");
+    check_qdnn(o.dir, "quantize m.safetensors a.gguf --type q8_0", 0, "became");
+    check_qdnn(o.dir, "quantize a.gguf b.gguf --type q4_0", 1,
+               "nothing to quantize in a.gguf; layers.0.up.weight, for example, is kept: quantized already "
+               "(--requantize)");
+    check_qdnn(o.dir, "info b.gguf", 1, "No such file");
+    check_qdnn(o.dir, "quantize a.gguf b.gguf --type q4_0 --requantize", 0, "became");
+    check_qdnn(o.dir, "info b.gguf", 0, "Q4_0");
+    check_qdnn(o.dir, "quantize a.gguf c.safetensors --tensor odd=nf4", 1,
+               "layers.0.up.weight: tensors of type Q8_0 cannot be stored in safetensors; give it another "
+               "type by --tensor, 'drop', or --requantize");
+    check_qdnn(o.dir, "quantize a.gguf c.safetensors --type int4-g32 --requantize", 0, "became");
     opened_close(&o);
 }
 
@@ -489,13 +485,13 @@ TEST_ROWS(QdnnCommand, Convert, conversions)
     opened o;
     bool gguf = strstr(conversions[index].second, "b.gguf") != NULL;
     make_model(&o);
-    check_run(o.dir, conversions[index].first, 0, "became");
-    check_run(o.dir, conversions[index].second, conversions[index].status, conversions[index].says);
+    check_qdnn(o.dir, conversions[index].first, 0, "became");
+    check_qdnn(o.dir, conversions[index].second, conversions[index].status, conversions[index].says);
     if (conversions[index].status == 0)
         check_same_values(&o, strstr(conversions[index].first, "a.gguf") ? "a.gguf" : "a.safetensors",
                           gguf ? "b.gguf" : "b.safetensors");
     else
-        check_run(o.dir, gguf ? "info b.gguf" : "info b.safetensors", 1, "No such file");
+        check_qdnn(o.dir, gguf ? "info b.gguf" : "info b.safetensors", 1, "No such file");
     opened_close(&o);
 }
 
@@ -521,7 +517,7 @@ TEST_CASE(QdnnCommand, GptqBecomesGguf)
     st_add(&s, "l.qzeros", "I32", 2, 1, zeros, sizeof zeros);
     st_add(&s, "l.scales", "F16", 2, N, scales, sizeof scales);
     opened_make(&o, st_make(&s), "model.safetensors");
-    check_run(o.dir, "convert . b.gguf", 0, "gptq 4-bit g32           q4_0");
+    check_qdnn(o.dir, "convert . b.gguf", 0, "gptq 4-bit g32           q4_0");
     if (opened_open(&o, "b.gguf") && find_weight(&o, "l.weight", &w)) {
         CHECK_EQ_I64(w.dims[0], N);
         CHECK_EQ_I64(w.dims[1], K);
@@ -541,10 +537,10 @@ TEST_CASE(QdnnCommand, Nvfp4BothWays)
         blocks[i] = i % 36 < 4 ? (uint8_t)(0x30 + i % 36 + i / 36) : (uint8_t)((i * 37 & 0x77) | 0x11);
     gguf_tensor(&g, "a.weight", 40, 2, (const int64_t[]){2, 128}, blocks, sizeof blocks);
     opened_make(&o, gguf_make(&g), "a.gguf");
-    check_run(o.dir, "convert a.gguf b.safetensors", 0, "nvfp4 ");
-    check_run(o.dir, "info b.safetensors", 0, "nvfp4-pack-quantized");
-    check_run(o.dir, "verify b.safetensors", 0, "1 quantized weights, 256 elements: the same bits");
-    check_run(o.dir, "convert b.safetensors c.gguf", 0, "nvfp4 ");
+    check_qdnn(o.dir, "convert a.gguf b.safetensors", 0, "nvfp4 ");
+    check_qdnn(o.dir, "info b.safetensors", 0, "nvfp4-pack-quantized");
+    check_qdnn(o.dir, "verify b.safetensors", 0, "1 quantized weights, 256 elements: the same bits");
+    check_qdnn(o.dir, "convert b.safetensors c.gguf", 0, "nvfp4 ");
     if (opened_open(&o, "c.gguf") && find_weight(&o, "a.weight", &w) &&
         CHECK_EQ_I64((int64_t)w.bytes, sizeof blocks))
         CHECK_EQ_MEM(w.operand[0].data, blocks, sizeof blocks);
@@ -557,9 +553,9 @@ TEST_CASE(QdnnCommand, BenchCountsOnPtxvm)
 {
     opened o;
     make_model(&o);
-    check_run(o.dir, "quantize m.safetensors a.gguf --type q4_0", 0, "became");
-    check_run(o.dir, "bench a.gguf --rows 0", 2, "--rows takes up to 16 numbers from 1 to");
-    check_run(o.dir, "bench a.gguf --only nothing", 1, "a.gguf has no matrices whose name matches --only");
+    check_qdnn(o.dir, "quantize m.safetensors a.gguf --type q4_0", 0, "became");
+    check_qdnn(o.dir, "bench a.gguf --rows 0", 2, "--rows takes up to 16 numbers from 1 to");
+    check_qdnn(o.dir, "bench a.gguf --only nothing", 1, "a.gguf has no matrices whose name matches --only");
     process_result r = run(o.dir, "bench a.gguf --rows 1,5 --json -");
     json_error error;
     json *doc = json_parse(r.output, r.length, &error);
@@ -589,9 +585,9 @@ TEST_CASE(QdnnCommand, VerifySaysWhatItCannotCheck)
     const uint8_t block[66] = {0};
     gguf_tensor(&g, "w", 16, 1, (const int64_t[]){256}, block, sizeof block);
     opened_make(&o, gguf_make(&g), "m.gguf");
-    check_run(o.dir, "verify m.gguf", 1, "w: blocks of type IQ2_XXS cannot be decoded");
-    check_run(o.dir, "verify m.gguf", 1, "1 weights could not be checked");
-    check_run(o.dir, "verify m.gguf --only nothing", 1, "--only 'nothing' matches no name in m.gguf");
-    check_run(o.dir, "info m.gguf", 0, "no descriptor: blocks of type IQ2_XXS");
+    check_qdnn(o.dir, "verify m.gguf", 1, "w: blocks of type IQ2_XXS cannot be decoded");
+    check_qdnn(o.dir, "verify m.gguf", 1, "1 weights could not be checked");
+    check_qdnn(o.dir, "verify m.gguf --only nothing", 1, "--only 'nothing' matches no name in m.gguf");
+    check_qdnn(o.dir, "info m.gguf", 0, "no descriptor: blocks of type IQ2_XXS");
     opened_close(&o);
 }

@@ -7,7 +7,8 @@
  *   bench.c      products with the file's layers    repack.c    the same values in another format
  *   tensor.c     a weight in memory                 device.c    operations on the device
  *   reference.c  the same by host_ref               output.c    the output file
- *   write_*.c    its header, by kind                quant_config.c  the quantization that a file declares
+ *   write_*.c    its header, by kind                metadata.c  its metadata
+ *   folder.c     the folder of a checkpoint         quant_config.c  the quantization that a file declares
  *   progress.c   the progress line */
 #ifndef TOOLS_QDNN_TOOL_H
 #define TOOLS_QDNN_TOOL_H
