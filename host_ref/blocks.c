@@ -26,22 +26,45 @@ static const block_row rows_of_blocks[] = {
     {QDNN_BLOCK_NVFP4, 64, 36, hr_nvfp4_decode, NULL},
 };
 
-/* The row of the spec's format; aborts unless the tensor consists of whole blocks. */
-static const block_row *row_of(const ref_quant_spec *spec, int64_t rows, int64_t columns)
+/* The row of the spec's format; null, with the violated rule, unless the tensor consists of whole blocks. */
+static const block_row *find_row(const ref_quant_spec *spec, int64_t rows, int64_t columns,
+                                 const hr_reason *why)
 {
-    hr_require(rows >= 0 && columns >= 0, "rows and columns must not be negative");
-    hr_require(rows == 0 || columns <= INT64_MAX / rows, "rows * columns must fit");
-    hr_check_data(spec);
+    if (!hr_shape_is_legal(rows, columns, why) || !hr_data_is_legal(spec, why))
+        return NULL;
     for (size_t i = 0; i < sizeof rows_of_blocks / sizeof rows_of_blocks[0]; i++) {
         const block_row *row = &rows_of_blocks[i];
-        if (row->format != spec->block)
-            continue;
-        hr_require(columns % row->elements == 0, "columns is %lld; a row has whole blocks of %d",
-                   (long long)columns, row->elements);
-        return row;
+        if (row->format == spec->block && columns % row->elements == 0)
+            return row;
+        if (row->format == spec->block) {
+            hr_deny(why, "columns is %lld; a row has whole blocks of %d", (long long)columns, row->elements);
+            return NULL;
+        }
     }
-    hr_require(false, "block format %d has no row in the table", (int)spec->block);
+    hr_deny(why, "block format %d has no row in the table", (int)spec->block);
     return NULL;
+}
+
+static bool can_encode(const block_row *row, const hr_reason *why)
+{
+    HR_RULE(row->encode != NULL, "block format %d can only be decoded", (int)row->format);
+    return true;
+}
+
+bool hr_blocks_are_legal(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool encodes,
+                         const hr_reason *why)
+{
+    const block_row *row = find_row(spec, rows, columns, why);
+    return row && (!encodes || can_encode(row, why));
+}
+
+/* The row; aborts if there is none. */
+static const block_row *row_of(const ref_quant_spec *spec, int64_t rows, int64_t columns)
+{
+    char text[HR_REASON_BYTES];
+    const block_row *row = find_row(spec, rows, columns, &(hr_reason){text, sizeof text});
+    hr_require(row != NULL, "%s", text);
+    return row;
 }
 
 int64_t hr_block_array_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns)
@@ -82,7 +105,8 @@ void hr_block_quantize_all(const ref_quant_spec *spec, int64_t rows, int64_t col
                            void *blocks)
 {
     const block_row *row = row_of(spec, rows, columns);
-    hr_require(row->encode != NULL, "block format %d can only be decoded", (int)spec->block);
+    char text[HR_REASON_BYTES];
+    hr_require(can_encode(row, &(hr_reason){text, sizeof text}), "%s", text);
     for (int64_t b = 0; b < rows * columns / row->elements; b++) {
         float values[MOST_ELEMENTS];
         uint8_t *block = (uint8_t *)blocks + b * row->bytes;

@@ -175,8 +175,6 @@ static codec integer_codec(codec row, qdnnDataType_t storage, int bits)
     row.low = positive ? 0.0f : (float)-half;
     row.high = positive ? (float)(2 * half - 1) : (float)(half - 1);
     row.top = row.high;
-    row.emax = positive ? bits - 1 : bits - 2;
-    row.mantissa_bits = row.emax;
     return row;
 }
 
@@ -187,26 +185,29 @@ static bool row_fits(const codec *row, qdnnDataType_t storage, qdnnCodeKind_t ki
     return row->storage == storage && row->kind == kind;
 }
 
-codec hr_codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind)
+bool hr_codec_of(const ref_quant_spec *spec, codec *out, const hr_reason *why)
 {
+    const qdnnDataType_t storage = spec->storage;
+    qdnnCodeKind_t kind = spec->code;
+    int bits = spec->bits;
     if (bits == 0 && is_integer_storage(storage))
         bits = storage == QDNN_DATA_I4 ? 4 : kind == QDNN_CODE_E2M3 || kind == QDNN_CODE_E3M2 ? 6 : 8;
     if (kind == QDNN_CODE_DEFAULT && is_integer_storage(storage))
-        kind = default_integer_kind(storage, bits, zero_kind);
+        kind = default_integer_kind(storage, bits, spec->zero_kind);
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++) {
         if (!row_fits(&codecs[i], storage, kind))
             continue;
+        *out = codecs[i];
         if (codecs[i].family == CODEC_INTEGER) {
-            hr_require(bits >= 2 && bits <= 8, "bits is %d; integer codes have 2 to 8", bits);
-            hr_require(storage != QDNN_DATA_I4 || bits == 4, "bits is %d; storage I4 has 4", bits);
-            return integer_codec(codecs[i], storage, bits);
+            HR_RULE(storage != QDNN_DATA_I4 || bits == 4, "bits is %d; storage I4 has 4", bits);
+            HR_RULE(bits >= 2 && bits <= 8 && bits != 7, "bits is %d; integer codes have 2 to 6, or 8", bits);
+            *out = integer_codec(codecs[i], storage, bits);
+            return true;
         }
-        hr_require(bits == 0 || bits == codecs[i].bits, "bits is %d; this storage has %d", bits,
-                   codecs[i].bits);
-        hr_require(zero_kind == QDNN_ZERO_NONE, "only integer codes have zeros or minima");
-        return codecs[i];
+        HR_RULE(bits == 0 || bits == codecs[i].bits, "bits is %d; this storage has %d", bits, codecs[i].bits);
+        HR_RULE(spec->zero_kind == QDNN_ZERO_NONE, "only integer codes have zeros or minima");
+        return true;
     }
-    hr_require(false, "storage 0x%02X with code kind %d has no row in the table of codecs", (unsigned)storage,
-               (int)kind);
-    return codecs[0];
+    return hr_deny(why, "storage 0x%02X with code kind %d has no row in the table of codecs",
+                   (unsigned)storage, (int)kind);
 }

@@ -2,7 +2,7 @@
  *
  * Kernels are compared with it, so it is written to be read, not to be fast. Results do not depend on the
  * caller's floating-point environment (rounding mode, flush-to-zero), which is the same after a call. An invalid spec is a bug in the
- * caller: it is reported on stderr and the program aborts. */
+ * caller: it is reported on stderr and the program aborts; ref_is_legal tells beforehand. */
 #ifndef QDNN_HOST_REF_H
 #define QDNN_HOST_REF_H
 
@@ -29,7 +29,7 @@ typedef struct {
     /* Codes. */
     qdnnBlockFormat_t block; /* not NONE: it determines everything below */
     qdnnDataType_t storage;  /* I4, I8, U8, NF4, FP4, F8E4M3, F8E5M2; F32, F16, BF16: plain, without scales */
-    int bits;                /* of integer codes, 2 to 8; 0: the storage's width */
+    int bits;                /* of integer codes, 2 to 6 or 8; 0: the storage's width */
     qdnnCodeKind_t code;
     qdnnLayout_t layout;
     qdnnNibbleOrder_t nibble_order; /* of 4-bit codes in bytes */
@@ -85,6 +85,12 @@ typedef struct {
     int64_t codes, scale, zero, global_scale, group_index, nested_map, nested_scale, nested_offset;
 } ref_sizes;
 ref_sizes ref_sizes_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
+
+/* Whether the operation below of that name has a reference for such a tensor. If not, `reason` receives the
+ * rule that the spec violates. The library accepts and refuses the same. */
+typedef enum { REF_SCALE, REF_QUANTIZE, REF_DEQUANTIZE } ref_operation;
+bool ref_is_legal(ref_operation operation, const ref_quant_spec *spec, int64_t rows, int64_t columns,
+                  char *reason, size_t size);
 
 /* The number of scales, without padding. */
 int64_t ref_group_count(const ref_quant_spec *spec, int64_t rows, int64_t columns);

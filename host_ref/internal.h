@@ -37,8 +37,15 @@ typedef struct codec {
     unsigned (*encode)(const struct codec *codec, float v);
 } codec;
 
-/* Aborts if no row of the table matches. */
-codec hr_codec_of(qdnnDataType_t storage, qdnnCodeKind_t kind, int bits, qdnnZeroKind_t zero_kind);
+/* The rule that a spec violates, for the caller to show. */
+typedef struct {
+    char *text;
+    size_t size;
+} hr_reason;
+enum { HR_REASON_BYTES = 160 };
+
+/* The codec of a spec that is neither plain nor blocks; false, with the rule, if no row of the table matches. */
+bool hr_codec_of(const ref_quant_spec *spec, codec *out, const hr_reason *why);
 
 /* The index of the nearest of `count` ascending entries; on a midpoint, the lower one. */
 unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
@@ -50,6 +57,14 @@ unsigned hr_nearest_entry(const float *entries, unsigned count, float v);
 #define hr_require(ok, ...) ((ok) ? (void)0 : hr_refuse(__VA_ARGS__))
 _Noreturn void hr_refuse(const char *rule, ...) __attribute__((format(printf, 1, 2)));
 
+/* Writes a violated rule, and returns false; and a rule of a function that returns whether all hold and has `why`. */
+bool hr_deny(const hr_reason *why, const char *rule, ...) __attribute__((format(printf, 2, 3)));
+#define HR_RULE(ok, ...)                                                                                     \
+    do {                                                                                                     \
+        if (!(ok))                                                                                           \
+            return hr_deny(why, __VA_ARGS__);                                                                \
+    } while (0)
+
 typedef struct {
     ref_quant_spec spec; /* bits, code, groups and group_rows are never 0 or DEFAULT */
     codec codec;
@@ -58,7 +73,9 @@ typedef struct {
     int64_t lines, groups; /* groups.c */
 } tensor;
 
-void hr_check_data(const ref_quant_spec *spec);
+bool hr_data_is_legal(const ref_quant_spec *spec, const hr_reason *why);
+bool hr_shape_is_legal(int64_t rows, int64_t columns, const hr_reason *why);
+/* Aborts if the spec is not legal. */
 tensor hr_tensor_of(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 
 /* ---- layout.c: where codes are stored ---- */
@@ -75,6 +92,7 @@ unsigned hr_get_code(const void *array, code_place place, int bits);
 void hr_put_code(void *array, code_place place, int bits, unsigned code);
 /* The bit of a column's nibble in AWQ's row of words. */
 int64_t hr_awq_bit(int64_t column);
+bool hr_layout_is_known(qdnnLayout_t layout);
 qdnnGroups_t hr_default_groups(qdnnLayout_t layout);
 
 /* ---- groups.c: which elements share a scale, and where it is stored ---- */
@@ -146,6 +164,8 @@ void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_
 
 /* ---- blocks.c ---- */
 
+bool hr_blocks_are_legal(const ref_quant_spec *spec, int64_t rows, int64_t columns, bool encodes,
+                         const hr_reason *why);
 int64_t hr_block_array_bytes(const ref_quant_spec *spec, int64_t rows, int64_t columns);
 float hr_block_decode_one(const ref_quant_spec *spec, int64_t rows, int64_t columns, const void *blocks,
                           int64_t row, int64_t column);

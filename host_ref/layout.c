@@ -74,9 +74,13 @@ static const struct {
     [QDNN_LAYOUT_AWQ] = {QDNN_GROUPS_COLUMNS, awq_place, rows_bytes},
 };
 
+bool hr_layout_is_known(qdnnLayout_t layout)
+{
+    return (size_t)layout < sizeof layouts / sizeof layouts[0];
+}
+
 qdnnGroups_t hr_default_groups(qdnnLayout_t layout)
 {
-    hr_require(layout >= 0 && layout < sizeof layouts / sizeof layouts[0], "unknown layout %d", (int)layout);
     return layouts[layout].groups;
 }
 

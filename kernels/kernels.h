@@ -71,7 +71,7 @@ typedef struct kernel_spec {
     qdnnScaleType_t scale;
     int nested;
     int global_scale;    /* 0: none; 1: stored as is; 2: stored as its reciprocal */
-    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16 */
+    qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16; before normalising also KERNEL_ZERO_DEFAULT */
     int zero_packed, zero_minus_one, zero_wraps;
 
     /* dequantize: only the rows in a list are read; quantize_dynamic: rows are written to the places in a
@@ -126,6 +126,9 @@ typedef struct kernel_spec {
     int nhwc;
     uint64_t window_h, window_w, window_c; /* of a convolution; window_c: channels per group */
 } kernel_spec;
+
+/* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
+#define KERNEL_ZERO_DEFAULT ((qdnnDataType_t)0)
 
 /* The fields of kernel_spec as numbers, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
 enum {

@@ -20,9 +20,9 @@ static const choice data_types[] = {
 static const choice scale_types[] = {{"f32", QDNN_SCALE_F32},   {"f16", QDNN_SCALE_F16},
                                      {"bf16", QDNN_SCALE_BF16}, {"e4m3", QDNN_SCALE_E4M3},
                                      {"e8m0", QDNN_SCALE_E8M0}, {0}};
-static const choice zero_types[] = {
-    {"u8", QDNN_DATA_U8},   {"i8", QDNN_DATA_I8},   {"u32", QDNN_DATA_U32},   {"i32", QDNN_DATA_I32},
-    {"f32", QDNN_DATA_F32}, {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
+static const choice zero_types[] = {{"default", 0},         {"u8", QDNN_DATA_U8},     {"i8", QDNN_DATA_I8},
+                                    {"u32", QDNN_DATA_U32}, {"i32", QDNN_DATA_I32},   {"f32", QDNN_DATA_F32},
+                                    {"f16", QDNN_DATA_F16}, {"bf16", QDNN_DATA_BF16}, {0}};
 static const choice group_ways[] = {{"none", QDNN_GROUPS_DEFAULT},
                                     {"flat", QDNN_GROUPS_FLAT},
                                     {"rows", QDNN_GROUPS_ROWS},
@@ -266,17 +266,16 @@ bool kernel_takes(const kernel_row *row, const char *key)
 static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->group_size < 1 || spec->group_size > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
+        return kernel_refuse(error, error_size, "group_size is %llu; fix: at least 1 and at most 2^40",
                              (unsigned long long)spec->group_size);
     if (spec->group_rows < 1 || spec->group_rows > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
+        return kernel_refuse(error, error_size, "group_rows is %llu; fix: at least 1 and at most 2^40",
                              (unsigned long long)spec->group_rows);
     if (spec->channels > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "channels is %llu; it must be at most 2^40",
+        return kernel_refuse(error, error_size, "channels is %llu; fix: at most 2^40",
                              (unsigned long long)spec->channels);
     if (spec->channels > 1 && spec->group_size > largest_cycle / spec->channels)
-        return kernel_refuse(error, error_size,
-                             "group_size * channels is %llu * %llu; it must be at most 2^48",
+        return kernel_refuse(error, error_size, "group_size * channels is %llu * %llu; fix: at most 2^48",
                              (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
         return kernel_refuse(error, error_size, "floor must be a finite number, not negative");
@@ -322,7 +321,8 @@ static bool check_choices(const kernel_row *row, const kernel_spec *spec, char *
 
 bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    if (!check_choices(row, spec, error, error_size) || !check_numbers(spec, error, error_size))
+    if (!check_choices(row, spec, error, error_size) || !check_numbers(spec, error, error_size) ||
+        !format_allows(row, spec, error, error_size))
         return false;
     kernel_spec normal = kernel_spec_normal(row, spec);
     return format_serves(row, &normal, error, error_size);
@@ -340,9 +340,11 @@ bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem
                           size_t error_size)
 {
     if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && problem->columns % 8 != 0)
-        return kernel_refuse(error, error_size,
-                             "the tensor has %llu columns; layout awq needs a multiple of 8",
-                             (unsigned long long)problem->columns);
+        return kernel_refuse(
+            error, error_size,
+            "the tensor has %llu columns; layout awq needs a multiple of 8; fix: pad the columns, or use "
+            "another layout",
+            (unsigned long long)problem->columns);
     return true;
 }
 
@@ -363,8 +365,7 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
         normal.code = format_code_kind(row->format, normal.code);
     if (keys & KERNEL_KEY(TO_CODE))
         normal.to_code = format_code_kind(row->format, normal.to_code);
-    if (keys & KERNEL_KEY(ZERO))
-        normal.zero = format_zero_type(row->format, &normal);
+    normal.zero = format_zero_type(row->format, &normal);
     if (normal.groups != QDNN_GROUPS_FLAT)
         normal.channels = 0;
     if (normal.groups == QDNN_GROUPS_FLAT || normal.groups == QDNN_GROUPS_DEFAULT)

@@ -19,7 +19,7 @@ static const struct {
     {"data", {.data = QDNN_DATA_U8, .storage = QDNN_DATA_I4, .group_size = 1}, 1, 8, "data must be F32, F16, BF16 or F64"},
     {"storage", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_U64, .group_size = 1}, 1, 8, "storage 0x03 with code kind 0"},
     {"bits_of_i4", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .bits = 3, .group_size = 1}, 1, 8, "bits is 3; storage I4 has 4"},
-    {"bits", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I8, .bits = 9, .group_size = 1}, 1, 8, "bits is 9; integer codes have 2 to 8"},
+    {"bits", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I8, .bits = 9, .group_size = 1}, 1, 8, "bits is 9; integer codes have 2 to 6, or 8"},
     {"bits_of_fp8", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_F8E4M3, .bits = 4, .group_size = 1}, 1, 8, "bits is 4; this storage has 8"},
     {"zeros_of_nf4", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_NF4, .zero_kind = QDNN_ZERO_POINT, .group_size = 1}, 1, 8, "only integer codes have zeros"},
     {"negative", {.data = QDNN_DATA_F32, .storage = QDNN_DATA_I4, .group_size = 1}, -1, 8, "rows and columns must not be negative"},

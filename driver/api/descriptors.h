@@ -10,7 +10,7 @@
 
 struct qdnnTensorDescriptor {
     qdnnDataType_t type;
-    int rank;
+    int rank;                                            /* 0: never set */
     int64_t dims[QDNN_DIMS_MAX], strides[QDNN_DIMS_MAX]; /* 0 from rank on */
 };
 
@@ -38,6 +38,16 @@ bool tensor_is_packed(const struct qdnnTensorDescriptor *tensor);
 /* Sets a whole descriptor, like the public call. */
 qdnnStatus_t tensor_set(struct qdnnTensorDescriptor *tensor, qdnnDataType_t type, int rank,
                         const int64_t *dims, const int64_t *strides);
+
+/* Returns from the function if the argument is not a tensor descriptor, or was never set; messages call it by `name`. */
+#define CHECK_TENSOR_AS(name, argument)                                                                      \
+    do {                                                                                                     \
+        CHECK_NOT_NULL_AS(name, argument);                                                                   \
+        if ((argument)->rank == 0)                                                                           \
+            return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s was never set; fix: call qdnnSetTensorDescriptor",  \
+                              (name));                                                                       \
+    } while (0)
+#define CHECK_TENSOR(argument) CHECK_TENSOR_AS(#argument, argument)
 
 /* A descriptor with all defaults, and setting one value with all checks. */
 struct qdnnQuantDescriptor quant_presets(void);

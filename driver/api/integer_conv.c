@@ -119,9 +119,9 @@ qdnnStatus_t qdnnCreateIntegerConvPlan(qdnnHandle_t handle, qdnnIntegerDescripto
     CALL_BEGIN_WITH(handle, integer, x, w, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(integer);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(w);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(x);
+    CHECK_TENSOR(w);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     request r = {.row = kernel_find("int8_conv2d"), .spec = kernel_spec_default()};
     static const qdnnIntegerAttribute_t others[] = {QDNN_INTEGER_ALPHA, QDNN_INTEGER_ACTIVATION,

@@ -161,9 +161,9 @@ qdnnStatus_t qdnnCreateIntegerMatmulPlan(qdnnHandle_t handle, qdnnIntegerDescrip
     CALL_BEGIN_WITH(handle, integer, x, w, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(integer);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(w);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(x);
+    CHECK_TENSOR(w);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(make_request(integer, x, w, y, &r));
@@ -200,9 +200,9 @@ qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 {
     CALL_BEGIN_WITH(handle, a, b, y, plan);
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(a);
-    CHECK_NOT_NULL(b);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(a);
+    CHECK_TENSOR(b);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     CHECK_STATUS(check_vectors(a, b, y));
     request r = {.row = kernel_find(y->type == QDNN_DATA_I32 ? "int4_dot" : "int4_dot_scaled"),
@@ -241,10 +241,10 @@ qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
 {
     CALL_BEGIN_WITH(handle, x, w, scores, indices, plan);
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(w);
-    CHECK_NOT_NULL(scores);
-    CHECK_NOT_NULL(indices);
+    CHECK_TENSOR(x);
+    CHECK_TENSOR(w);
+    CHECK_TENSOR(scores);
+    CHECK_TENSOR(indices);
     CHECK_NOT_NULL(plan);
     if (x->type != QDNN_DATA_I4 || w->type != QDNN_DATA_I4)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x is %s and w %s; both must be i4",

@@ -152,8 +152,10 @@ qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescri
 {
     CALL_BEGIN_WITH(handle, x, quant, cache, plan);
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(x);
+    CHECK_TENSOR(x);
     CHECK_NOT_NULL(quant);
+    if (cache)
+        CHECK_TENSOR(cache);
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(request_make_kv(x, quant, cache, &r));

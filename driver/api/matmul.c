@@ -308,10 +308,10 @@ qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t ma
     CALL_BEGIN_WITH(handle, matmul, x, w, quant, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
-    CHECK_NOT_NULL(x);
-    CHECK_NOT_NULL(w);
+    CHECK_TENSOR(x);
+    CHECK_TENSOR(w);
     CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     matmul_call call = {.matmul = matmul, .x = x, .w = w, .y = y, .quant = quant};
     return matmul_create_plan(handle, &call, plan);

@@ -90,9 +90,9 @@ qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor
     CALL_BEGIN_WITH(handle, matmul, x, type, n, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
-    CHECK_NOT_NULL(x);
+    CHECK_TENSOR(x);
     CHECK_NOT_NULL(type);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     const int64_t k = x->dims[x->rank - 1];
     struct qdnnMatmulDescriptor by_columns = *matmul;

@@ -158,7 +158,7 @@ typedef struct one_shot {
 static qdnnStatus_t find_plan(qdnnHandle_t handle, const one_shot *call, qdnnPlan_t *plan)
 {
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL_AS(call->name, call->tensor);
+    CHECK_TENSOR_AS(call->name, call->tensor);
     CHECK_NOT_NULL_AS("quant", call->quant);
     CHECK_STATUS(plan_for(handle, call->operation, call->tensor, call->quant));
     *plan = handle->kept->plan;

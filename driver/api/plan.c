@@ -168,7 +168,7 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, cons
                            qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant, qdnnPlan_t *plan)
 {
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL_AS(name, tensor);
+    CHECK_TENSOR_AS(name, tensor);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(plan);
     request r;
@@ -210,9 +210,9 @@ qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescrip
 {
     CALL_BEGIN_WITH(handle, table, quant, y, plan);
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(table);
+    CHECK_TENSOR(table);
     CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(y);
+    CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(request_make_rows(table, quant, y, &r));
@@ -225,7 +225,7 @@ qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t te
 {
     CALL_BEGIN_WITH(handle, tensor, quantFrom, quantTo, plan);
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(tensor);
+    CHECK_TENSOR(tensor);
     CHECK_NOT_NULL(quantFrom);
     CHECK_NOT_NULL(quantTo);
     CHECK_NOT_NULL(plan);

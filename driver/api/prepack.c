@@ -68,7 +68,7 @@ static qdnnStatus_t create(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, q
 {
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
-    CHECK_NOT_NULL(w);
+    CHECK_TENSOR(w);
     CHECK_NOT_NULL(quant);
     CHECK_NOT_NULL(plan);
     request r;

@@ -52,13 +52,42 @@ static void list_choices(const struct qdnnQuantDescriptor *quant, char *text, si
     }
 }
 
+static const format_row *format_of(const int64_t *value)
+{
+    return kernel_find_format(
+        (qdnnDataType_t)value[QDNN_QUANT_STORAGE], (unsigned)value[QDNN_QUANT_CODE_BITS],
+        (qdnnZeroKind_t)value[QDNN_QUANT_ZERO_KIND], (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND],
+        (qdnnBlockFormat_t)value[QDNN_QUANT_BLOCK_FORMAT]);
+}
+
+/* The one attribute whose default would make it a format; null: several have to change. */
+static const char *remedy_of(const struct qdnnQuantDescriptor *quant)
+{
+    static const struct {
+        qdnnQuantAttribute_t attribute;
+        const char *fix;
+    } remedies[] = {{QDNN_QUANT_CODE_KIND, "QDNN_QUANT_CODE_KIND QDNN_CODE_DEFAULT"},
+                    {QDNN_QUANT_CODE_BITS, "QDNN_QUANT_CODE_BITS 0"},
+                    {QDNN_QUANT_ZERO_KIND, "QDNN_QUANT_ZERO_KIND QDNN_ZERO_NONE"}};
+    const struct qdnnQuantDescriptor usual = quant_presets();
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++) {
+        struct qdnnQuantDescriptor changed = *quant;
+        changed.values[remedies[i].attribute] = usual.values[remedies[i].attribute];
+        if (format_of(changed.values))
+            return remedies[i].fix;
+    }
+    return NULL;
+}
+
 static qdnnStatus_t refuse_format(const struct qdnnQuantDescriptor *quant)
 {
-    char choices[256], names[256];
+    char choices[256], names[160];
+    const char *remedy = remedy_of(quant);
     list_choices(quant, choices, sizeof choices);
     list_formats((qdnnDataType_t)quant->values[QDNN_QUANT_STORAGE], names, sizeof names);
-    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s: no kernel; the formats of that storage are: %s",
-                      choices, names);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                      "%s: no kernel; the formats of that storage are: %s; fix: %s", choices, names,
+                      remedy ? remedy : "the default code kind, width and zero kind");
 }
 
 static qdnnStatus_t refuse_operation(const format_row *format)
@@ -69,18 +98,15 @@ static qdnnStatus_t refuse_operation(const format_row *format)
         if (kernel_rows[i].format == format && kernel_rows[i].operation_name)
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
                                      kernel_rows[i].operation_name);
-    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s does not have this operation; it has: %s",
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                      "%s does not have this operation; it has: %s; fix: one of these, or another format",
                       format_facts_of(format)->name, names);
 }
 
 static qdnnStatus_t find_kernel(kernel_operation operation, const struct qdnnQuantDescriptor *quant,
                                 const kernel_row **row)
 {
-    const int64_t *value = quant->values;
-    const format_row *format = kernel_find_format(
-        (qdnnDataType_t)value[QDNN_QUANT_STORAGE], (unsigned)value[QDNN_QUANT_CODE_BITS],
-        (qdnnZeroKind_t)value[QDNN_QUANT_ZERO_KIND], (qdnnCodeKind_t)value[QDNN_QUANT_CODE_KIND],
-        (qdnnBlockFormat_t)value[QDNN_QUANT_BLOCK_FORMAT]);
+    const format_row *format = format_of(quant->values);
     if (!format)
         return refuse_format(quant);
     *row = kernel_find_operation(operation, format);
@@ -92,7 +118,8 @@ qdnnStatus_t request_check_packed(const struct qdnnTensorDescriptor *tensor)
     if (!tensor_is_packed(tensor))
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
-            "the tensor has gaps or another order of dimensions; its strides must be packed, row-major");
+            "the tensor has gaps or another order of dimensions; its strides must be packed, row-major; fix: "
+            "copy it, or pass null strides");
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -106,7 +133,7 @@ static qdnnStatus_t check_tensor(const struct qdnnTensorDescriptor *tensor)
         break;
     default:
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "the tensor is of type %s; it must be f32, f16, bf16 or f64",
+                          "the tensor is of type %s; it must be f32, f16, bf16 or f64; fix: convert it",
                           qdnnGetDataTypeName(tensor->type));
     }
     return request_check_packed(tensor);
@@ -125,11 +152,12 @@ static qdnnStatus_t check_blocks(const request *r)
     uint64_t multiple = kernel_columns_multiple(r->row);
     if (r->problem.columns % multiple == 0)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(
-        QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-        "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a multiple of %llu",
-        (unsigned long long)r->problem.columns, kernel_format(r->row)->name, (unsigned long long)multiple,
-        (unsigned long long)multiple);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                      "the last dimension is %llu; %s has blocks of %llu elements along it: it must be a "
+                      "multiple of %llu; fix: "
+                      "pad it, or use another format",
+                      (unsigned long long)r->problem.columns, kernel_format(r->row)->name,
+                      (unsigned long long)multiple, (unsigned long long)multiple);
 }
 
 /* ---- Groups ---- */
@@ -154,7 +182,7 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
 {
     if (axis >= tensor->rank)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "%s is %lld, and the tensor has %d dimensions; it must be below that", attribute,
+                          "%s is %lld, and the tensor has %d dimensions; fix: an axis below that", attribute,
                           (long long)axis, tensor->rank);
     spec->group_size = spec->channels = 1;
     if (tensor_elements(tensor) == 0) /* nothing is launched, so no size is too large */
@@ -203,7 +231,7 @@ static qdnnStatus_t check_zero_groups(const int64_t *value)
 {
     int64_t zeros = value[QDNN_QUANT_ZERO_GRANULARITY], scales = value[QDNN_QUANT_GRANULARITY];
     int64_t zero_size = value[QDNN_QUANT_ZERO_GROUP_SIZE], scale_size = value[QDNN_QUANT_GROUP_SIZE];
-    if (value[QDNN_QUANT_ZERO_KIND] == QDNN_ZERO_NONE)
+    if (value[QDNN_QUANT_ZERO_KIND] == QDNN_ZERO_NONE || value[QDNN_QUANT_BLOCK_FORMAT] != QDNN_BLOCK_NONE)
         return QDNN_STATUS_SUCCESS;
     if (zeros >= 0 && zeros != scales)
         return qdnn_error(
@@ -251,12 +279,29 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
     spec->floor = quant->floor;
 }
 
-/* Checks the row, specification and problem of a request, and derives the rest from them. */
-static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request *out)
+/* The one check of what a quantization descriptor says: every plan, size query and one-shot call goes through it. Finds the row
+ * of the operation, and the specification as requested. */
+static qdnnStatus_t read_quant(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
+                               const struct qdnnQuantDescriptor *quant, request *out)
 {
-    char reason[256];
+    char reason[320];
+    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
+    CHECK_STATUS(find_kernel(operation, quant, &out->row));
+    CHECK_STATUS(check_tensor(tensor));
+    CHECK_STATUS(check_blocks(out));
+    CHECK_STATUS(check_zero_groups(quant->values));
+    set_choices(quant, &out->spec);
+    CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
+    out->spec.data = tensor->type;
     if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    return QDNN_STATUS_SUCCESS;
+}
+
+/* Checks the problem of a request against its specification, and derives the rest from them. */
+static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request *out)
+{
+    char reason[320];
     if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
     out->spec = kernel_spec_normal(out->row, &out->spec);
@@ -267,14 +312,7 @@ static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request 
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out)
 {
-    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
-    CHECK_STATUS(find_kernel(operation, quant, &out->row));
-    CHECK_STATUS(check_tensor(tensor));
-    CHECK_STATUS(check_blocks(out));
-    CHECK_STATUS(check_zero_groups(quant->values));
-    set_choices(quant, &out->spec);
-    CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
-    out->spec.data = tensor->type;
+    CHECK_STATUS(read_quant(operation, tensor, quant, out));
     return complete(tensor, out);
 }
 
@@ -289,10 +327,12 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
     kernel_problem result = problem_of(y);
     if (!kernel_takes(out->row, "row_index"))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
-                          "%s dequantizes all rows of a tensor; single rows have no kernel", out->row->name);
+                          "%s dequantizes all rows of a tensor; single rows have no kernel; fix: "
+                          "qdnnCreateDequantizePlan, or another format",
+                          out->row->name);
     if (y->type != table->type || result.columns != out->problem.columns)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "y has rows of %llu %s, and table rows of %llu %s; they must be the same",
+                          "y has rows of %llu %s, and table rows of %llu %s; fix: the same for both",
                           (unsigned long long)result.columns, qdnnGetDataTypeName(y->type),
                           (unsigned long long)out->problem.columns, qdnnGetDataTypeName(table->type));
     if (out->repeats > 1)
@@ -302,7 +342,7 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
                           (unsigned long long)out->repeats);
     if (out->problem.rows == 0 && result.rows > 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "table has no rows; it must have at least one");
+                          "table has no rows; fix: a table of at least one row");
     result.table_rows = out->problem.rows;
     out->problem = result;
     out->spec.row_index = 1;
@@ -312,14 +352,20 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
 
 /* ---- Repacking ---- */
 
-/* The format of a descriptor's codes, and their layout. */
-static qdnnStatus_t codes_of(const struct qdnnQuantDescriptor *quant, const kernel_row **row,
-                             kernel_spec *spec)
+/* The codes of both descriptors as one specification; each is legal by itself. */
+static qdnnStatus_t join_codes(const request *from, const request *to, request *out)
 {
-    CHECK_STATUS(find_kernel(KERNEL_DEQUANTIZE, quant, row));
-    *spec = kernel_spec_default();
-    set_choices(quant, spec);
-    *spec = kernel_spec_normal(*row, spec);
+    const kernel_spec before = kernel_spec_normal(from->row, &from->spec),
+                      after = kernel_spec_normal(to->row, &to->spec);
+    char reason[320];
+    out->spec.layout = before.layout;
+    out->spec.nibble_order = before.nibble_order;
+    out->spec.code = before.code;
+    out->spec.to_layout = after.layout;
+    out->spec.to_nibble_order = after.nibble_order;
+    out->spec.to_code = after.code;
+    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -327,22 +373,20 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
                                  const struct qdnnQuantDescriptor *from, const struct qdnnQuantDescriptor *to,
                                  request *out)
 {
-    const kernel_row *from_row, *to_row;
-    kernel_spec before, after;
-    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
-    CHECK_STATUS(codes_of(from, &from_row, &before));
-    CHECK_STATUS(codes_of(to, &to_row, &after));
-    out->row = kernel_find_repack(from_row->format, to_row->format);
+    struct qdnnTensorDescriptor shape; /* only the dimensions count */
+    request before, after;
+    CHECK_STATUS(tensor_set(&shape, QDNN_DATA_F32, tensor->rank, tensor->dims, NULL));
+    CHECK_STATUS(read_quant(KERNEL_DEQUANTIZE, &shape, from, &before));
+    CHECK_STATUS(read_quant(KERNEL_DEQUANTIZE, &shape, to, &after));
+    *out = (request){.spec = kernel_spec_default(),
+                     .problem = problem_of(tensor),
+                     .row = kernel_find_repack(before.row->format, after.row->format)};
     if (!out->row)
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
-            "codes of %s cannot be repacked as codes of %s; both must have codes of the same kind and width",
-            kernel_format(from_row)->name, kernel_format(to_row)->name);
-    out->spec.layout = before.layout;
-    out->spec.nibble_order = before.nibble_order;
-    out->spec.code = before.code;
-    out->spec.to_layout = after.layout;
-    out->spec.to_nibble_order = after.nibble_order;
-    out->spec.to_code = after.code;
+            "codes of %s cannot be repacked as codes of %s; fix: two formats with codes of the same kind and "
+            "width",
+            kernel_format(before.row)->name, kernel_format(after.row)->name);
+    CHECK_STATUS(join_codes(&before, &after, out));
     return complete(tensor, out);
 }

@@ -15,7 +15,7 @@ qdnnStatus_t qdnnGetOperandSize(qdnnQuantDescriptor_t quant, qdnnTensorDescripto
 {
     CALL_BEGIN_WITH(quant, tensor, operand, bytes);
     CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(tensor);
+    CHECK_TENSOR(tensor);
     CHECK_NOT_NULL(bytes);
     if ((unsigned)operand >= QDNN_OPERAND_COUNT)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "operand is %d; it must be 0 to %d",
@@ -31,7 +31,7 @@ qdnnStatus_t qdnnGetQuantizedSizes(qdnnQuantDescriptor_t quant, qdnnTensorDescri
 {
     CALL_BEGIN_WITH(quant, tensor, codesBytes, scaleBytes, zeroBytes);
     CHECK_NOT_NULL(quant);
-    CHECK_NOT_NULL(tensor);
+    CHECK_TENSOR(tensor);
     request r;
     CHECK_STATUS(operands_of(tensor, quant, &r));
     if (codesBytes)

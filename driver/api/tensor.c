@@ -43,7 +43,7 @@ qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor)
     qdnnTensorDescriptor_t made = object_create(OBJECT_TENSOR, sizeof *made);
     if (!made)
         return OUT_OF_MEMORY();
-    *made = (struct qdnnTensorDescriptor){.type = QDNN_DATA_F32, .rank = 1, .dims = {1}, .strides = {1}};
+    *made = (struct qdnnTensorDescriptor){.type = QDNN_DATA_F32}; /* rank 0: not set yet */
     *tensor = made;
     return QDNN_STATUS_SUCCESS;
 }

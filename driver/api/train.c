@@ -124,7 +124,7 @@ qdnnStatus_t qdnnGetTrainScaleCount(qdnnTrainDescriptor_t train, qdnnTensorDescr
 {
     CALL_BEGIN_WITH(train, tensor, count);
     CHECK_NOT_NULL(train);
-    CHECK_NOT_NULL(tensor);
+    CHECK_TENSOR(tensor);
     CHECK_NOT_NULL(count);
     request r;
     CHECK_STATUS(make_request("lsq", tensor, train, &r));
@@ -138,7 +138,7 @@ static qdnnStatus_t create(qdnnHandle_t handle, const char *kernel, qdnnTensorDe
                            qdnnTrainDescriptor_t train, qdnnPlan_t *plan)
 {
     CHECK_NOT_NULL(handle);
-    CHECK_NOT_NULL(x);
+    CHECK_TENSOR(x);
     CHECK_NOT_NULL(train);
     CHECK_NOT_NULL(plan);
     request r;

@@ -2,8 +2,10 @@
  * arithmetic.
  *
  * A descriptor can describe more than this version supports. Setting a value checks that value alone; whether
- * there is a kernel for the combination is checked when a plan is created (QDNN_STATUS_NOT_SUPPORTED, with a
- * message that names what is supported). */
+ * the combination makes sense and there is a kernel for it is checked by every call that uses the descriptor, by the same rules
+ * (QDNN_STATUS_NOT_SUPPORTED, with a message that ends with "fix:" and a remedy). Attributes of zeros are ignored without zeros,
+ * "of GROUP" with other granularities, everything else with a BLOCK_FORMAT; other attributes that contradict each other, such
+ * as a nibble order of 3-bit codes, are refused. */
 #ifndef QDNN_QUANT_H
 #define QDNN_QUANT_H
 
@@ -32,7 +34,7 @@ typedef enum {
     QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: rows per 2-D block that shares a scale; 1 to 2^20; default 1 */
     QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 factor for all scales; 2: its reciprocal; default 0 */
     QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
-    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 8; default 0: the storage's width */
+    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 6 or 8; default 0: the storage's width */
     QDNN_QUANT_CODE_KIND = 15,     /* qdnnCodeKind_t; default DEFAULT */
     QDNN_QUANT_BLOCK_FORMAT = 16,  /* qdnnBlockFormat_t: determines the rest of the format; default NONE */
     QDNN_QUANT_GROUPS = 17,        /* of GROUP: qdnnGroups_t; default DEFAULT */

@@ -56,7 +56,7 @@ QDNN_API qdnnStatus_t qdnnPrintDataType(qdnnDataType_t type, qdnnDataType_t elem
 
 typedef struct qdnnTensorDescriptor *qdnnTensorDescriptor_t;
 
-/* Creates a descriptor. It describes one f32 until it is set.
+/* Creates a descriptor. It describes nothing until it is set: calls that need a tensor refuse it (_BAD_PARAM).
  *   tensor   receives it; qdnnDestroyTensorDescriptor frees it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _INTERNAL_ERROR_ALLOCATION_FAILED. Thread-safe. */
 QDNN_API qdnnStatus_t qdnnCreateTensorDescriptor(qdnnTensorDescriptor_t *tensor);

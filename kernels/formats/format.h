@@ -107,6 +107,11 @@ qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spe
 
 bool format_zero_is_float(const kernel_spec *spec); /* of integer codes; packed ones are not */
 
+/* Whether the settings of a specification contradict each other or the format, also those that the row's operation does not
+ * read: all operations accept and refuse the same. The specification is as requested, not in normal form. If they do, `error` has
+ * the reason. */
+bool format_allows(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+
 /* Whether a kernel exists for a normal specification. If not, `error` has the reason. */
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 

@@ -68,10 +68,18 @@ static bool is_integer(const format_row *format)
     return format->codec == &codec_integer;
 }
 
-/* I8 storage means signed bytes by default; the same kernels handle U8 with another code kind. */
-static bool storage_fits(const format_facts *f, qdnnDataType_t storage)
+static bool is_bytes(qdnnDataType_t storage)
 {
-    return f->storage == storage || (f->storage == QDNN_DATA_I8 && storage == QDNN_DATA_U8);
+    return storage == QDNN_DATA_I8 || storage == QDNN_DATA_U8;
+}
+
+/* I8 storage means signed bytes by default; the same kernels handle U8 with another code kind. Both can be narrowed to the
+ * 4 bits that I4 stands for. */
+static bool storage_fits(const format_row *f, qdnnDataType_t storage)
+{
+    if (is_integer(f) && is_bytes(storage))
+        return is_bytes(f->facts.storage) || f->facts.storage == QDNN_DATA_I4;
+    return f->facts.storage == storage;
 }
 
 static unsigned storage_bits(qdnnDataType_t storage)
@@ -83,19 +91,32 @@ static unsigned storage_bits(qdnnDataType_t storage)
     return storage == QDNN_DATA_I4 || storage == QDNN_DATA_NF4 || storage == QDNN_DATA_FP4 ? 4 : 8;
 }
 
+/* OFFSET, UNSIGNED and TWOS_COMPLEMENT are settings of integer formats; the other kinds are formats of their own. */
+static bool code_fits(const format_row *f, qdnnCodeKind_t code)
+{
+    bool is_setting = code != QDNN_CODE_DEFAULT && code <= QDNN_CODE_TWOS_COMPLEMENT;
+    return is_setting ? is_integer(f) : f->facts.code == code;
+}
+
+/* A code kind that is a format of its own also determines the width. */
+static bool width_fits(const format_facts *f, qdnnDataType_t storage, unsigned bits)
+{
+    if (bits == 0 || bits > 8)
+        return f->code != QDNN_CODE_DEFAULT || f->bits == storage_bits(storage);
+    return f->bits == bits;
+}
+
 const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnnZeroKind_t zero_kind,
                                      qdnnCodeKind_t code, qdnnBlockFormat_t block)
 {
-    qdnnCodeKind_t wanted = code > QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
     for (int i = 0; i < FORMAT_COUNT; i++) {
         const format_row *f = &format_rows[i];
         if (f->facts.block != block)
             continue;
         if (block != QDNN_BLOCK_NONE)
             return f;
-        if (storage_fits(&f->facts, storage) &&
-            f->facts.bits == (bits && bits <= 8 ? bits : storage_bits(storage)) &&
-            f->facts.zero_kind == zero_kind && f->facts.code == wanted)
+        if (storage_fits(f, storage) && width_fits(&f->facts, storage, bits) &&
+            f->facts.zero_kind == zero_kind && code_fits(f, code))
             return f;
     }
     return NULL;
@@ -146,24 +167,34 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
     bool is_signed = spec->code != QDNN_CODE_UNSIGNED,
          is_minimum = row->format->facts.zero_kind == QDNN_ZERO_MINIMUM;
     if (spec->groups == QDNN_GROUPS_DEFAULT)
-        return kernel_refuse(error, error_size, "groups is none: without scales there are no zeros either");
+        return kernel_refuse(
+            error, error_size,
+            "groups is none: without scales there are no zeros either; fix: use groups, or a "
+            "format without zeros");
     if (spec->zero_packed && (is_minimum || spec->range == QDNN_RANGE_TIGHT))
-        return kernel_refuse(error, error_size, "zero_packed needs integer zero points and range=with_zero");
+        return kernel_refuse(error, error_size,
+                             "zero_packed needs integer zero points and range=with_zero; fix: unset "
+                             "zero_packed, or use those");
     if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
-        return kernel_refuse(error, error_size, "zero_minus_one is for integer zeros of unsigned codes");
+        return kernel_refuse(error, error_size,
+                             "zero_minus_one is for integer zeros of unsigned codes; fix: unset it, or use "
+                             "those");
     if (spec->zero_packed)
         return true;
     if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
         return kernel_refuse(error, error_size,
-                             "zeros of 0 to 255 do not fit into i8; use u8, u32, i32 or packed ones");
+                             "zeros of 0 to 255 do not fit into i8; fix: use u8, u32, i32 or packed ones");
     if (is_minimum && !is_float(spec->zero))
-        return kernel_refuse(error, error_size, "zero is an integer type; minima are f32, f16 or bf16");
+        return kernel_refuse(error, error_size,
+                             "zero is an integer type, and minima are not integers; fix: zero of type f32, "
+                             "f16 or bf16");
     if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
         return kernel_refuse(error, error_size,
-                             "range is tight, which needs zeros of float type: f32, f16 or bf16");
-    if (is_signed && spec->zero == QDNN_DATA_U32)
+                             "range is tight, which needs zeros of float type; fix: f32, f16 or bf16");
+    if (is_signed && (spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_U8))
         return kernel_refuse(error, error_size,
-                             "zero is u32, but the codes are signed; zero must be i8, i32, f32, f16 or bf16");
+                             "zero is %s, but the codes are signed; fix: use i8, i32, f32, f16 or bf16",
+                             spec->zero == QDNN_DATA_U8 ? "u8" : "u32");
     return true;
 }
 
@@ -171,44 +202,60 @@ static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *e
 {
     bool has_zero = format_has_zero(row->format);
     if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
-        return kernel_refuse(error, error_size, "scale is e8m0, which needs floating-point codes");
+        return kernel_refuse(error, error_size,
+                             "scale is e8m0, which needs floating-point codes; fix: use those, or scales of "
+                             "another type");
     if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
         return kernel_refuse(error, error_size,
-                             "a global scale needs floating-point codes and scales of type e4m3");
+                             "a global scale needs floating-point codes and scales of type e4m3; fix: unset "
+                             "global_scale, or use those");
     if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
         return kernel_refuse(error, error_size,
-                             "nested scales must be f32, must not be swizzled, and exclude zeros");
+                             "nested scales must be f32, must not be swizzled, and exclude zeros; fix: unset "
+                             "nested, or the others");
     return true;
 }
 
 qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spec)
 {
-    if ((spec->zero != QDNN_DATA_U8 && !spec->zero_packed) || !format_has_zero(format))
+    if (!format_has_zero(format))
+        return QDNN_DATA_U8;
+    if (spec->zero != KERNEL_ZERO_DEFAULT && !spec->zero_packed)
         return spec->zero;
     if (format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return QDNN_DATA_F32;
     return spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
 }
 
+static bool is_lined(const kernel_spec *spec)
+{
+    return spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+}
+
 /* Checks settings that only apply to groups along rows or down columns. */
 static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
     bool makes_scales =
         kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
     if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
-        return kernel_refuse(error, error_size, "groups is none: there are no scales to compute");
+        return kernel_refuse(error, error_size,
+                             "groups is none: there are no scales to compute; fix: use groups");
     if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
         return kernel_refuse(error, error_size,
-                             "groups is none: without scales there is no global scale and no nesting");
-    if (!is_lined && (spec->scale_order || spec->scale_swizzle))
-        return kernel_refuse(error, error_size,
-                             "scale_order and scale_swizzle are for groups along rows or down columns");
+                             "groups is none: without scales there is no global scale and no nesting; fix: "
+                             "unset them, or use groups");
+    if (!is_lined(spec) && (spec->scale_order || spec->scale_swizzle))
+        return kernel_refuse(
+            error, error_size,
+            "scale_order and scale_swizzle are for groups along rows or down columns; fix: use "
+            "such groups, or the usual order without swizzle");
     if (spec->group_index && spec->groups != QDNN_GROUPS_COLUMNS)
-        return kernel_refuse(error, error_size, "group_index is for groups down columns");
-    if (spec->group_index && makes_scales)
         return kernel_refuse(error, error_size,
-                             "scales are computed for contiguous groups: group_index must be no");
+                             "group_index is for groups down columns; fix: use such groups, or unset it");
+    if (spec->group_index && makes_scales)
+        return kernel_refuse(
+            error, error_size,
+            "scales are computed for contiguous groups: group_index must be no; fix: unset it");
     return true;
 }
 
@@ -216,27 +263,78 @@ static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *
 {
     const unsigned bits = row->format->facts.bits;
     if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
-        return kernel_refuse(error, error_size, "layout is awq, which takes 4-bit codes; these have %u bits",
-                             bits);
-    if (spec->layout == QDNN_LAYOUT_AWQ && spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS &&
-        spec->group_rows != 1)
-        return kernel_refuse(error, error_size, "awq packs the zeros of eight columns: group_rows must be 1");
+        return kernel_refuse(
+            error, error_size,
+            "layout is awq, which takes 4-bit codes; these have %u bits; fix: use 4 bits, or "
+            "another layout",
+            bits);
+    if (spec->layout == QDNN_LAYOUT_AWQ && format_has_zero(row->format) && spec->zero_packed &&
+        spec->groups == QDNN_GROUPS_COLUMNS && spec->group_rows != 1)
+        return kernel_refuse(error, error_size,
+                             "awq packs the zeros of eight columns: group_rows must be 1; fix: set it to 1");
     if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
         (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
-        return kernel_refuse(error, error_size, "nibble_order is high, which needs layout bytes");
+        return kernel_refuse(error, error_size,
+                             "nibble_order is high, which needs layout bytes; fix: set it to low, or use "
+                             "that layout");
     return true;
+}
+
+/* Rejects settings that normalising would drop because the format has nothing that they could apply to: whoever set them meant
+ * another format. */
+static bool nothing_is_meaningless(const kernel_row *row, const kernel_spec *spec, char *error,
+                                   size_t error_size)
+{
+    const unsigned bits = row->format->facts.bits;
+    if (format_is_blocks(row->format)) /* the block determines everything */
+        return true;
+    if (bits != 4 &&
+        (spec->nibble_order != QDNN_NIBBLE_LOW_FIRST || spec->to_nibble_order != QDNN_NIBBLE_LOW_FIRST))
+        return kernel_refuse(error, error_size,
+                             "nibble_order is high, and codes of %u bits are no nibbles; fix: set it to low, "
+                             "or use 4-bit codes",
+                             bits);
+    if (!format_is_plain(row->format) && !is_lined(spec) && spec->group_rows != 1)
+        return kernel_refuse(error, error_size,
+                             "group_rows is %llu, and the groups are %s; fix: use groups along rows or down "
+                             "columns, or group_rows 1",
+                             (unsigned long long)spec->group_rows,
+                             spec->groups == QDNN_GROUPS_FLAT ? "flat" : "none");
+    if (!format_is_plain(row->format))
+        return true;
+    if (spec->layout != QDNN_LAYOUT_BYTES)
+        return kernel_refuse(error, error_size, "%s has no codes to arrange in words; fix: use layout bytes",
+                             row->format->facts.name);
+    if (spec->scale_order || spec->scale_swizzle || spec->group_index || spec->nested || spec->global_scale)
+        return kernel_refuse(error, error_size,
+                             "%s has no scales; fix: unset scale_order, scale_swizzle, group_index, nested "
+                             "and global_scale",
+                             row->format->facts.name);
+    return true;
+}
+
+static bool settings_serve(const kernel_row *row, const kernel_spec *spec, kernel_key_set keys, char *error,
+                           size_t error_size)
+{
+    return (!(keys & KERNEL_KEY(GROUPS)) || groups_serve(row, spec, error, error_size)) &&
+           (!(keys & KERNEL_KEY(LAYOUT)) || layout_serves(row, spec, error, error_size)) &&
+           (!(keys & KERNEL_KEY(ZERO)) || zeros_serve(row, spec, error, error_size)) &&
+           (!(keys & KERNEL_KEY(SCALE)) || scales_serve(row, spec, error, error_size));
 }
 
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    kernel_key_set keys = kernel_keys(row);
-    if ((keys & KERNEL_KEY(GROUPS)) && !groups_serve(row, spec, error, error_size))
-        return false;
-    if ((keys & KERNEL_KEY(LAYOUT)) && !layout_serves(row, spec, error, error_size))
-        return false;
-    if ((keys & KERNEL_KEY(ZERO)) && !zeros_serve(row, spec, error, error_size))
-        return false;
-    if ((keys & KERNEL_KEY(SCALE)) && !scales_serve(row, spec, error, error_size))
-        return false;
-    return true;
+    return settings_serve(row, spec, kernel_keys(row), error, error_size);
+}
+
+bool format_allows(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    kernel_spec whole = *spec;
+    if (row->format == &format_none)
+        return true;
+    if (is_integer(row->format))
+        whole.code = format_code_kind(row->format, spec->code);
+    whole.zero = format_zero_type(row->format, &whole);
+    return nothing_is_meaningless(row, spec, error, error_size) &&
+           settings_serve(row, &whole, format_keys(row->format), error, error_size);
 }

@@ -54,6 +54,7 @@ void vm_end(void)
 bool basics_create(qdnnHandle_t *handle, qdnnTensorDescriptor_t *tensor, qdnnQuantDescriptor_t *quant)
 {
     return OK(qdnnCreate(handle)) && OK(qdnnCreateTensorDescriptor(tensor)) &&
+           OK(qdnnSetTensorDescriptor(*tensor, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL)) &&
            OK(qdnnCreateQuantDescriptor(quant));
 }
 
@@ -269,6 +270,8 @@ static qdnnStatus_t create_train_plan(scene *s, int which)
 {
     qdnnTensorDescriptor_t x = NULL;
     qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnSetTensorDescriptor(x, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL);
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnCreateLsqPlan(s->handle, x, s->train, &s->plans[which]);
     qdnnDestroyTensorDescriptor(x);

@@ -19,7 +19,7 @@
 void vm_begin(const char *settings);
 void vm_end(void);
 
-/* Creates a handle, and descriptors at their defaults; destroys them. */
+/* Creates a handle, a tensor of one f32, and a quantization at its defaults; destroys them. */
 bool basics_create(qdnnHandle_t *handle, qdnnTensorDescriptor_t *tensor, qdnnQuantDescriptor_t *quant);
 void basics_destroy(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor, qdnnQuantDescriptor_t quant);
 

@@ -260,6 +260,7 @@ TEST_CASE(ApiArguments, DestroyTellsOfKernelsThatFailed)
     vm_begin(NULL);
     REQUIRE(OK(qdnnCreate(&handle)));
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     qdnnStatus_t first = qdnnComputeScales(handle, t, nowhere, q, nowhere, NULL);
     qdnnStatus_t last = qdnnDestroy(handle);

@@ -34,6 +34,7 @@ TEST_ROWS(ApiBuffers, SizesByOperand, sized)
     qdnnQuantDescriptor_t q = NULL;
     size_t codes = 1, scale = 1, zero = 1;
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 2, (int64_t[]){sized[index].rows, sized[index].columns},
                                NULL));
@@ -59,6 +60,7 @@ TEST_CASE(ApiBuffers, OperandsThatThereAreNot)
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     for (int i = 0; i < 4; i++) {
         size_t bytes = 77;

@@ -113,6 +113,7 @@ static void check_device(const char *directory, int minor, bool is_vm, bool cubi
     device.is_vm = is_vm;
     OK(handle_create(&device, &handle));
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     OK(qdnnSetBundle(handle, directory));
     OK(qdnnCreateQuantizePlan(handle, t, q, &plan));

@@ -227,6 +227,7 @@ TEST_CASE(ApiMemory, BundlesFail)
     process_free(&made);
     OK(qdnnCreateOn(&call.handle, "vm:sm_90"));
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     CHECK(fail_each(set_bundle, &call, sizeof call, NULL) > 3);
     fail_plans(call.handle, t, q);

@@ -78,6 +78,7 @@ TEST_CASE(ApiNulls, WithoutAHandle)
     int64_t dims[] = {3};
     memset(&out, 0x5a, sizeof out);
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&q));
     OK(qdnnCreateMatmulDescriptor(&m));
 
@@ -136,6 +137,7 @@ TEST_CASE(ApiNulls, OfTraining)
     qdnnTrainDescriptor_t r = NULL;
     memset(&out, 0x5a, sizeof out);
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateTrainDescriptor(&r));
     IS_NULL("train", qdnnCreateTrainDescriptor(NULL));
     IS_NULL("train", qdnnSetTrainAttribute(NULL, QDNN_TRAIN_BITS, 4));
@@ -409,6 +411,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     qdnnFreeEmitted(NULL);
     qdnnGetLastErrorString(NULL, 8);
     OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnGetTensorDescriptor(t, NULL, NULL, NULL, NULL));
     OK(qdnnDestroyTensorDescriptor(t));
 }

@@ -13,6 +13,7 @@ TEST_CASE(ApiObjects, DestroyedDescriptorsAreRefused)
     qdnnTensorDescriptor_t tensor = NULL;
     qdnnQuantDescriptor_t quant = NULL;
     OK(qdnnCreateTensorDescriptor(&tensor));
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&quant));
     OK(qdnnDestroyTensorDescriptor(tensor));
     CHECK_STATUS_IS(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){4}, NULL),
@@ -32,6 +33,7 @@ TEST_CASE(ApiObjects, ObjectsOfAnotherKindAreRefused)
     qdnnTensorDescriptor_t tensor = NULL;
     qdnnMatmulDescriptor_t matmul = NULL;
     OK(qdnnCreateTensorDescriptor(&tensor));
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateMatmulDescriptor(&matmul));
     CHECK_STATUS_IS(qdnnSetQuantAttribute(as_any(tensor), QDNN_QUANT_GROUP_SIZE, 32), QDNN_STATUS_BAD_PARAM);
     CHECK_HAS(last_sentence(), "quant is a tensor descriptor; it must be a quantization descriptor");
@@ -50,6 +52,7 @@ TEST_CASE(ApiObjects, DestroyedHandlesAndPlansAreRefused)
     qdnnPlan_t plan = NULL;
     OK(qdnnCreateOn(&handle, "vm"));
     OK(qdnnCreateTensorDescriptor(&tensor));
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
     OK(qdnnCreateQuantDescriptor(&quant));
     OK(qdnnCreateScalePlan(handle, tensor, quant, &plan));
     OK(qdnnDestroyPlan(plan));

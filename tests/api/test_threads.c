@@ -59,7 +59,8 @@ static void *come_and_go(void *pointer)
     worker *w = pointer;
     qdnnTensorDescriptor_t t = NULL;
     qdnnQuantDescriptor_t q = NULL;
-    w->ok = !qdnnCreateTensorDescriptor(&t) && !qdnnCreateQuantDescriptor(&q);
+    w->ok = !qdnnCreateTensorDescriptor(&t) && !qdnnCreateQuantDescriptor(&q) &&
+            !qdnnSetTensorDescriptor(t, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL);
     for (int i = 0; i < 24 && w->ok; i++) {
         qdnnHandle_t h = NULL;
         qdnnPlan_t shared = NULL, own = NULL;
