@@ -26,8 +26,7 @@ static FILE *open_file(const char *name)
 {
     const char *folder = getenv("QDNN_VECTORS_DIR");
     char path[4096];
-    snprintf(path, sizeof path, "%s/gguf/%s.txt", folder ? folder : QDNN_SOURCE_DIR "/../shared/vectors",
-             name);
+    snprintf(path, sizeof path, "%s/gguf/%s.txt", folder ? folder : QDNN_SOURCE_DIR "/tests/vectors", name);
     return fopen(path, "r");
 }
 
