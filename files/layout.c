@@ -13,7 +13,7 @@ bool files_elements(int rank, const int64_t *dims, uint64_t *elements)
     for (int i = 0; i < rank; i++) {
         uint64_t size = (uint64_t)dims[i];
         empty = empty || size == 0;
-        fits = fits && size < UINT64_C(1) << 60 && (size == 0 || n < (UINT64_C(1) << 60) / size);
+        fits = fits && size < UINT64_C(1) << 60 && (size == 0 || n <= ((UINT64_C(1) << 60) - 1) / size);
         n = fits && size ? n * size : n;
     }
     *elements = empty ? 0 : n;

@@ -252,3 +252,79 @@ TEST_CASE(Json, EveryAllocationMayFail)
     } while (memory.asked > memory.fails);
     CHECK(memory.fails > 4); /* the document, its text and several blocks of values */
 }
+
+/* ---- member by member ---- */
+
+typedef struct member_log {
+    char text[128];
+    int stop_after; /* 0: never */
+    int count;
+} member_log;
+
+static bool note_member(void *user, const json_value *v)
+{
+    member_log *log = user;
+    size_t used = strlen(log->text);
+    snprintf(log->text + used, sizeof log->text - used, "%s=%s/%u;", v->name, v->text, (unsigned)v->count);
+    return ++log->count != log->stop_after;
+}
+
+static const struct {
+    const char *name, *text, *seen, *reason;
+    bool ok;
+    int stop_after;
+} member_cases[] = {
+    {"Empty", " { } ", "", NULL, true, 0},
+    {"Members", "{\"a\":1,\"b\":[1,2,3],\"c\":\"x\"}", "a=1/0;b=/3;c=x/0;", NULL, true, 0},
+    {"Stopped", "{\"a\":1,\"b\":2,\"c\":3}", "a=1/0;b=2/0;", NULL, false, 2},
+    {"NoObject", "[1]", "", "the object is missing", false, 0},
+    {"CutOff", "{\"a\":1,\"b\":2", "a=1/0;", "the text ends too early", false, 0},
+    {"NoComma", "{\"a\":1 \"b\":2}", "", "',' or the closing bracket is missing after a value", false, 0},
+    {"Trailing", "{\"a\":1}x", "a=1/0;", "extra text after the value", false, 0},
+    {"AtTheLimit", "{\"a\":[1,2,3,4,5,6,7]}", "a=/7;", NULL, true, 0},
+    {"BeyondTheLimit", "{\"a\":[1,2,3,4,5,6,7,8]}", "", "too many values for its size", false, 0},
+    {"EachHasItsOwnLimit", "{\"a\":[1,2,3,4,5,6,7],\"b\":[1,2,3,4,5,6,7]}", "a=/7;b=/7;", NULL, true, 0},
+};
+
+TEST_ROWS(Json, Members, member_cases)
+{
+    json_error error;
+    member_log log = {.stop_after = member_cases[index].stop_after};
+    bool ok = json_read_members(member_cases[index].text, strlen(member_cases[index].text), 8, note_member,
+                                &log, &error);
+    CHECK_EQ_I64(ok, member_cases[index].ok);
+    CHECK_EQ_STR(log.text, member_cases[index].seen);
+    if (!ok && member_cases[index].reason)
+        CHECK_EQ_STR(error.reason, member_cases[index].reason);
+    if (!ok && !member_cases[index].reason)
+        CHECK(error.reason == NULL);
+}
+
+/* As many values as are free and a quarter of the bytes, and one more. */
+TEST_CASE(Json, ValuesOfADocument)
+{
+    enum { MOST = 4 * JSON_VALUES_FREE };
+    char *text = malloc(2 * MOST);
+    REQUIRE(text != NULL);
+    for (int values = 1;; values++) { /* n values in an array: n + 1 in 2n + 1 bytes */
+        size_t bytes = 2 * (size_t)values + 1;
+        bool fits = (size_t)values + 1 <= JSON_VALUES_FREE + bytes / 4;
+        bool next = (size_t)values + 2 <= JSON_VALUES_FREE + (bytes + 2) / 4;
+        if (fits && next)
+            continue;
+        for (int k = 0; k < 2; k++) {
+            size_t n = (size_t)values + (size_t)k;
+            json_error error;
+            for (size_t i = 0; i < n; i++)
+                memcpy(text + 2 * i, i ? ",0" : "[0", 2);
+            text[2 * n] = ']';
+            json *doc = json_parse(text, 2 * n + 1, &error);
+            CHECK((doc != NULL) == (k == 0));
+            if (!doc)
+                CHECK_EQ_STR(error.reason, "too many values for its size");
+            json_free(doc);
+        }
+        break;
+    }
+    free(text);
+}
