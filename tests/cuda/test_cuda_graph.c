@@ -187,6 +187,7 @@ TEST_CASE(CudaCapture, WhatIsNotAllowed)
     CU_IS(cu.cuStreamBeginCapture_v2(s.a, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_ILLEGAL_STATE);
     CU_IS(cu.cuMemAlloc_v2(&p, 4), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CU_IS(bump(&s, s.a, 1), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CU_IS(cu.cuStreamUpdateCaptureDependencies(s.a, NULL, 0, 0), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CU_IS(cu.cuStreamEndCapture(s.a, &s.graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     CHECK(s.graph == NULL);
     /* the relaxed mode allows it, but not waiting for the stream itself */

@@ -42,6 +42,29 @@ TEST_CASE(CudaLaunch, ParametersBothWays)
     driver_close();
 }
 
+/* cuLaunchGrid has two dimensions: the third is 1. */
+TEST_CASE(CudaLaunch, GridsOfTwoDimensions)
+{
+    static const char text[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry grid(.param .u64 out) { .reg .u64 %rd; .reg .u32 %r<4>; ld.param.u64 %rd, [out];\n"
+        "mov.u32 %r0, %nctaid.x; mov.u32 %r1, %nctaid.y; mov.u32 %r2, %nctaid.z;\n"
+        "mad.lo.u32 %r0, %r0, 100, %r2; mad.lo.u32 %r0, %r1, 10, %r0; atom.global.exch.b32 %r3, [%rd], %r0; "
+        "ret; }\n";
+    CUmodule m;
+    CUfunction f;
+    REQUIRE(driver_open_context(NULL));
+    CUdeviceptr out = new_u32(1, 0);
+    CU(cu.cuModuleLoadData(&m, text));
+    CU(cu.cuModuleGetFunction(&f, m, "grid"));
+    CU(cu.cuFuncSetBlockShape(f, 1, 1, 1));
+    CU(cu.cuParamSetSize(f, 8));
+    CU(cu.cuParamSetv(f, 0, &out, 8));
+    CU(cu.cuLaunchGrid(f, 3, 2));
+    CHECK_EQ_U32(read_u32(out), 321);
+    driver_close();
+}
+
 TEST_CASE(CudaLaunch, LimitsAndAttributes)
 {
     CUmodule m = NULL;
