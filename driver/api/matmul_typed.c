@@ -30,11 +30,11 @@ static qdnnStatus_t check_granularity(const char *name, qdnnGranularity_t granul
 static qdnnStatus_t check_type(const qdnnQuantizedType_t *type)
 {
     if (type->storage != QDNN_DATA_I4)
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "type->storage is %s, and the products described by a type have codes of 4 bits; fix: use "
-            "storage QDNN_DATA_I4",
-            qdnnGetDataTypeName(type->storage));
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "type->storage is %s, and the products described by a type have integer codes of 4 "
+                          "bits; fix: use "
+                          "storage QDNN_DATA_I4, or qdnnCreateMatmulPlan",
+                          qdnnGetDataTypeName(type->storage));
     CHECK_STATUS(check_granularity("scale", type->scale));
     CHECK_STATUS(check_granularity("zero", type->zero));
     if (type->scale != type->zero)
@@ -83,11 +83,10 @@ static qdnnStatus_t set_quant(const qdnnQuantizedType_t *type, struct qdnnQuantD
                : quant_set_weights(quant, QDNN_WEIGHTS_INT4_AFFINE, type->scaleGroupSize);
 }
 
-qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
-                                       qdnnTensorDescriptor_t x, const qdnnQuantizedType_t *type, int64_t n,
-                                       qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+static qdnnStatus_t create(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul, qdnnTensorDescriptor_t x,
+                           const qdnnQuantizedType_t *type, int64_t n, qdnnTensorDescriptor_t y,
+                           qdnnPlan_t *plan)
 {
-    CALL_BEGIN_WITH(handle, matmul, x, type, n, y, plan);
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(matmul);
     CHECK_TENSOR(x);
@@ -106,4 +105,12 @@ qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor
     by_columns.values[QDNN_MATMUL_TRANSPOSE_W] = 0;
     matmul_call call = {.matmul = &by_columns, .x = x, .w = &w, .y = y, .quant = &quant};
     return matmul_create_plan(handle, &call, plan);
+}
+
+qdnnStatus_t qdnnCreateTypedMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,
+                                       qdnnTensorDescriptor_t x, const qdnnQuantizedType_t *type, int64_t n,
+                                       qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+{
+    CALL_BEGIN_WITH(handle, matmul, x, type, n, y, plan);
+    return error_with_remedy(create(handle, matmul, x, type, n, y, plan));
 }

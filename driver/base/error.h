@@ -8,4 +8,7 @@
  * ...", n). */
 qdnnStatus_t qdnn_error(qdnnStatus_t status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Ends the thread's last error with "; fix: ..." unless it names a remedy already; returns the status. */
+qdnnStatus_t error_with_remedy(qdnnStatus_t status);
+
 #endif

@@ -339,3 +339,72 @@ TEST_CASE(ApiLegal, ATensorThatWasNeverSetIsRefused)
     basics_destroy(handle, one, quant);
     vm_end();
 }
+
+/* ---- The typed call ---- */
+
+static qdnnTensorDescriptor_t matrix_of(qdnnDataType_t type, int64_t rows, int64_t columns)
+{
+    qdnnTensorDescriptor_t t = NULL;
+    OK(qdnnCreateTensorDescriptor(&t));
+    OK(qdnnSetTensorDescriptor(t, type, 2, (const int64_t[]){rows, columns}, NULL));
+    return t;
+}
+
+#define GROUPS_OF(size)                                                                                      \
+    {                                                                                                        \
+        QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, size, QDNN_GRANULARITY_GROUP, size                             \
+    }
+static const struct {
+    const char *name;
+    qdnnDataType_t x, y;
+    int64_t y_rows, y_columns, n;
+    qdnnQuantizedType_t type;
+    int gated, algorithm;
+} typed[] = {
+    {"y_columns", QDNN_DATA_F32, QDNN_DATA_F32, 1, 5, 4, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"y_rows", QDNN_DATA_F32, QDNN_DATA_F32, 2, 4, 4, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"x_i32", QDNN_DATA_I32, QDNN_DATA_F32, 1, 4, 4, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"x_f64", QDNN_DATA_F64, QDNN_DATA_F32, 1, 4, 4, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"y_i8", QDNN_DATA_F32, QDNN_DATA_I8, 1, 4, 4, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"negative_group", QDNN_DATA_F32, QDNN_DATA_F32, 1, 4, 4, GROUPS_OF(-4), 0, QDNN_MATMUL_AUTO},
+    {"large_group", QDNN_DATA_F32, QDNN_DATA_F32, 1, 4, 4, GROUPS_OF(INT64_C(1) << 41), 0, QDNN_MATMUL_AUTO},
+    {"nf4",
+     QDNN_DATA_F32,
+     QDNN_DATA_F32,
+     1,
+     4,
+     4,
+     {QDNN_DATA_NF4, QDNN_GRANULARITY_GROUP, 8, QDNN_GRANULARITY_GROUP, 8},
+     0,
+     QDNN_MATMUL_AUTO},
+    {"n_0", QDNN_DATA_F32, QDNN_DATA_F32, 1, 4, 0, GROUPS_OF(8), 0, QDNN_MATMUL_AUTO},
+    {"tensor_f32", QDNN_DATA_F32, QDNN_DATA_F32, 1, 4, 4, GROUPS_OF(8), 0, QDNN_MATMUL_TENSOR},
+    {"gated_odd", QDNN_DATA_F32, QDNN_DATA_F32, 1, 2, 5, GROUPS_OF(8), 1, QDNN_MATMUL_AUTO},
+};
+
+TEST_ROWS(ApiLegal, ErrorsOfTheTypedCallEndWithARemedy, typed)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle;
+    qdnnTensorDescriptor_t one;
+    qdnnQuantDescriptor_t quant;
+    qdnnMatmulDescriptor_t m;
+    qdnnPlan_t plan = NULL;
+    vm_begin(NULL);
+    REQUIRE(basics_create(&handle, &one, &quant) && OK(qdnnCreateMatmulDescriptor(&m)));
+    qdnnTensorDescriptor_t x = matrix_of(typed[index].x, 1, 32),
+                           y = matrix_of(typed[index].y, typed[index].y_rows, typed[index].y_columns);
+    OK(qdnnSetMatmulAttribute(m, QDNN_MATMUL_GATED, typed[index].gated));
+    OK(qdnnSetMatmulAttribute(m, QDNN_MATMUL_ALGORITHM, typed[index].algorithm));
+    CHECK(qdnnCreateTypedMatmulPlan(handle, m, x, &typed[index].type, typed[index].n, y, &plan) != 0);
+    CHECK_HAS(last_sentence(), "; fix: ");
+    CHECK(!strstr(last_sentence(), "have codes of 4 bits"));
+    CHECK(qdnnCreateTypedMatmulPlan(handle, m, x, NULL, 4, y, &plan) == QDNN_STATUS_BAD_PARAM_NULL_POINTER);
+    CHECK_HAS(last_sentence(), "; fix: ");
+    CHECK(!plan);
+    OK(qdnnDestroyTensorDescriptor(x));
+    OK(qdnnDestroyTensorDescriptor(y));
+    OK(qdnnDestroyMatmulDescriptor(m));
+    basics_destroy(handle, one, quant);
+    vm_end();
+}
