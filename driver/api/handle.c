@@ -9,6 +9,7 @@
 #include "driver/base/alloc.h"
 #include "driver/cuda/cuda_error.h"
 #include "driver/base/log.h"
+#include "driver/base/variables.h"
 
 /* "; the last was quant.int4.scale: is one of X, SCALE a pointer of the host, or too short? ..." */
 static void list_suspects(qdnnHandle_t handle, char *text, size_t size)
@@ -92,6 +93,7 @@ static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
 {
     cuda_device found;
     qdnnHandle_t made = NULL;
+    qdnn_variables_check();
     CHECK_STATUS(cuda_device_choose(device, &found));
     CHECK_STATUS(handle_create(&found, &made));
     open_bundle(made);

@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "driver/base/error.h"
 #include "driver/base/process.h"
+#include "driver/base/variables.h"
 
 enum {
     NOT_READ = 1,
@@ -101,6 +102,7 @@ void log_reset(void)
     memset(&state, 0, sizeof state);
     publish_mask();
     pthread_mutex_unlock(&lock);
+    qdnn_variables_forget();
 }
 
 qdnnStatus_t qdnnSetCallback(unsigned mask, void *userData, qdnnCallback_t callback)

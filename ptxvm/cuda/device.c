@@ -101,6 +101,7 @@ CUresult do_cuInit(unsigned int flags)
     ptxvm_cuda_settings s;
     if (!settings_read(&s) || !faults_read())
         return CUDA_ERROR_INVALID_VALUE;
+    cuda_variables_check();
     CUresult result = devices_create(&s);
     cuda.initialised = !result;
     return result;

@@ -89,6 +89,8 @@ int device_attribute(const cuda_device *d, CUdevice_attribute attribute);
 bool settings_read(ptxvm_cuda_settings *settings);
 /* Called first by every function: opens the log. */
 void settings_begin(void);
+/* variables.c: logs each variable PTXVM_... that nothing reads. */
+void cuda_variables_check(void);
 void settings_clear(void);
 /* Returns false if the file cannot be written. */
 bool cuda_log_open(const char *where);

@@ -1,9 +1,11 @@
 /* Numbers that the driver and kernels see alike, and the floating-point environment of work that a host
  * function's thread goes on with. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
+#include "log_file.h"
 #include "support/foreign.h"
 
 static const char ptx[] =
@@ -85,4 +87,19 @@ TEST_EACH(CudaNumbers, WorkAfterAHostFunction, foreign_count, foreign_name)
     CHECK_EQ_U32(read_u32(x), squared[0]);
     CHECK_EQ_U32(read_u32(x + 4), squared[1]);
     driver_close();
+}
+
+/* ---- Settings that nothing reads ---- */
+
+TEST_CASE(CudaNumbers, UnknownVariablesAreLoggedOnce)
+{
+    REQUIRE(driver_open_logged("", "PTXVM_TREADS=2 PTXVM_LIMIT_TEX=100 PTXVM_LIMIT_DATA=1000000"));
+    CU(cu.cuInit(0));
+    char *text = driver_close_logged();
+    CHECK_EQ_I64(text_count(text, "nothing reads it"), 2);
+    CHECK_EQ_I64(text_count(text, "PTXVM_TREADS is set, and nothing reads it; did you mean PTXVM_THREADS?"),
+                 1);
+    CHECK_EQ_I64(
+        text_count(text, "PTXVM_LIMIT_TEX is set, and nothing reads it; did you mean PTXVM_LIMIT_TEXT?"), 1);
+    free(text);
 }
