@@ -56,6 +56,15 @@ static machine *open_vm(int index)
     return vm;
 }
 
+static int texts; /* that the running test has launched */
+
+static void skip_without_texts(void)
+{
+    if (!texts)
+        test_skip("these settings are several kernels: there is no text of the whole");
+    texts = 0;
+}
+
 /* Some settings of the dynamic kernels are several kernels; there is no text for them. */
 static void run_spec(int index, const kernel_spec *spec, const parity_trial *trials, int count)
 {
@@ -65,6 +74,7 @@ static void run_spec(int index, const kernel_spec *spec, const parity_trial *tri
     machine *vm = open_vm(index);
     if (!vm)
         return;
+    texts++;
     parity_emit_and_run(vm, row_of(index), spec, trials, count);
     machine_destroy(vm);
 }
@@ -121,6 +131,7 @@ DEVICE_EACH(KernelEdges, CallersScales, coding_count, coding_name)
         spec.rounding = i / 2 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
         run_spec(index, &spec, trials, LENGTH(trials));
     }
+    skip_without_texts();
 }
 
 /* No elements (though a block is launched), one, and groups that the tensor does not fill. */
@@ -133,6 +144,7 @@ DEVICE_EACH(KernelEdges, FewElements, case_count, case_name)
         trials[n] = (parity_trial){.n = n < 5 ? n : 4099, .kind = DATA_SPECIAL, .seed = (uint32_t)n + 1};
     for (int i = 0; i < LENGTH(groups); i++)
         emit_and_run(index, groups[i], trials, LENGTH(trials));
+    skip_without_texts();
 }
 
 /* Pointers need only the alignment of their elements: each combination. */
@@ -150,6 +162,7 @@ DEVICE_EACH(KernelEdges, Alignments, case_count, case_name)
                                    .zero_shift = (size_t)i / 16};
     for (int i = 0; i < LENGTH(groups); i++)
         emit_and_run(index, groups[i], trials, LENGTH(trials));
+    skip_without_texts();
 }
 
 /* ---- Far out ---- */
@@ -172,6 +185,7 @@ DEVICE_EACH(KernelEdges, FarBlock, case_count, case_name)
     static const uint64_t groups[][2] = {{1, 0}, {3, 0}, {100, 0}, {128, 0}};
     for (int i = 0; i < LENGTH(groups); i++)
         run_far(index, groups[i]);
+    skip_without_texts();
 }
 
 /* The same with channels: the block's first element starts the first of them. */
@@ -181,6 +195,7 @@ DEVICE_EACH(KernelEdges, FarBlockWithChannels, coding_count, coding_name)
     index = coding_case(index);
     for (int i = 0; i < LENGTH(groups); i++)
         run_far(index, groups[i]);
+    skip_without_texts();
 }
 
 /* ---- Division of element numbers ---- */

@@ -227,7 +227,7 @@ ptxvm_status machine_module_kernel(machine_module *module, const char *name, mac
 ptxvm_status machine_launch(machine *m, machine_kernel *kernel, const ptxvm_launch_config *config,
                             const void *params, uint64_t param_bytes)
 {
-    enum { BUFFER = 1, SIZE = 2, LARGE_SHARED = 48 << 10 };
+    enum { BUFFER = 1, SIZE = 2, LARGE_SHARED = 32 << 10 }; /* static memory counts as well */
     if (m->vm)
         return ptxvm_launch(m->vm, kernel->vm, config, params, param_bytes);
     size_t bytes = param_bytes;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boards/boards.h"
 #include "device/device_buffer.h"
 #include "driver/cuda/drivers.h"
 #include "driver/cuda/open.h"
@@ -154,10 +155,16 @@ void device_launches_nothing(void)
 
 /* ---- A handle ---- */
 
-/* "vm:sm_80" names the SM of all cases. */
+/* "vm:sm_80" and "vm:a100" name the SM of all cases. */
 static const char *named_sm(void)
 {
-    return strncmp(named_device(), "vm:", 3) == 0 ? named_device() + 3 : NULL;
+    static char sm[16];
+    const char *name = strncmp(named_device(), "vm:", 3) == 0 ? named_device() + 3 : NULL;
+    const board *named = name ? board_find(name) : NULL;
+    if (!named)
+        return name;
+    board_sm_name(named, sm, sizeof sm);
+    return sm;
 }
 
 const char *device_sm(const char *sm)
@@ -197,7 +204,7 @@ qdnnHandle_t device_begin_logged(const char *sm, int seed, const char *checks, c
     if (device_is_gpu())
         return begin_on_gpu();
     test_push_note("on ptxvm, %s, seed %d", device_sm(sm), seed);
-    snprintf(device, sizeof device, "vm:%s", device_sm(sm));
+    snprintf(device, sizeof device, "%s%s", named_sm() ? "" : "vm:", named_sm() ? named_device() : sm);
     snprintf(settings, sizeof settings,
              "QDNN_BUNDLE_DIR= PTXVM_FAULT= PTXVM_SEED=%d PTXVM_CHECK=%s PTXVM_LOG=%s", seed,
              strcmp(checks, "all") == 0 ? "all,same" : checks, log);

@@ -1,7 +1,7 @@
 /* The device under test: what every test that compares a kernel with host_ref runs on.
  *
  *   QDNN_DEVICE unset, "auto", "vm"   ptxvm, as the SM that a case asks for, with the checks that it asks for
- *   QDNN_DEVICE=vm:sm_89              ptxvm as that SM alone
+ *   QDNN_DEVICE=vm:sm_89, vm:a100     ptxvm as that SM or board alone
  *   QDNN_DEVICE=cuda, cuda:1          a GPU
  *   QDNN_REQUIRE_GPU=1                a GPU; without one, and where a test launches nothing on it, the test fails
  *

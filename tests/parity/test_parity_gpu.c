@@ -29,6 +29,8 @@ static const struct {
      "Parity.Large/quantize_nf4", 0, "[  PASSED  ] 1 test", "device 0: the tests' own GPU"},
     {"TheNamedSmIsOfAllTests", "QDNN_DEVICE=vm:sm_120", "ParityMatmul.Tensor/int4_sm_80", SKIPPED,
      "[  SKIPPED ] 1 test", "the case is for sm_80, the device is sm_120"},
+    {"TheNamedBoardIsOfAllTests", "QDNN_DEVICE=vm:a100", "ParityMatmul.Tensor/int4_sm_80", 0,
+     "[  PASSED  ] 1 test", "ParityMatmul.Tensor/int4_sm_80"},
     {"RequiredOnesAreAllTests", NO_LIBCUDA " QDNN_REQUIRE_GPU=1", "Parity.Large/quantize_nf4", 1,
      "a GPU is required, and there is none", "Parity.Large/quantize_nf4"},
     {"OtherTensorCores", "QDNN_LIBCUDA=" GPU_LIBCUDA " QDNN_REQUIRE_GPU=1 PTXVM_SM=sm_90",
