@@ -54,6 +54,18 @@ static void parameters(tool_text *out, const ptx_info *info, const char *macro)
                 (unsigned)end);
 }
 
+/* The rules of the grid; nothing is launched where there is nothing to do. */
+static void grid(tool_text *out, const kernel_geometry *g)
+{
+    char rule[KERNEL_RULE_CHARS];
+    tool_printf(out, "/* Launch blocks of BLOCK threads; none if there is nothing to do. The grid, in terms "
+                     "of the parameters:\n");
+    for (int i = 0; i < 3; i++) {
+        kernel_rule_text(&g->grid[i], KERNEL_RULE_TEXT, rule);
+        tool_printf(out, " *   %c = %s%s\n", "xyz"[i], rule, i == 2 ? " */" : "");
+    }
+}
+
 static void header(tool_text *out, const tool_item *item, const char *name, const char *macro)
 {
     const kernel_geometry *g = &item->text.geometry;
@@ -64,11 +76,12 @@ static void header(tool_text *out, const tool_item *item, const char *name, cons
     tool_printf(out, "extern const char %s_ptx[];\nextern const size_t %s_ptx_bytes;\n\n", name, name);
     tool_printf(out, "#define %s_ENTRY \"%s\"\n#define %s_SM \"%s\"\n\n", macro, item->entry, macro,
                 item->sm->name);
-    tool_printf(out, "/* Launch ceil(n / ELEMENTS_PER_BLOCK) blocks of BLOCK threads; none for n = 0. */\n");
+    grid(out, g);
     tool_printf(out, "#define %s_BLOCK %u\n", macro, (unsigned)g->block);
-    tool_printf(out, "#define %s_ELEMENTS_PER_BLOCK %lluULL\n", macro,
-                (unsigned long long)g->elements_per_block);
-    if (g->blocks)
+    if (g->elements_per_block) /* otherwise the grid is not a division of elements */
+        tool_printf(out, "#define %s_ELEMENTS_PER_BLOCK %lluULL\n", macro,
+                    (unsigned long long)g->elements_per_block);
+    if (g->blocks && g->elements_per_block)
         tool_printf(out,
                     "/* This many do best, whatever n is; any number gives the same bytes. */\n#define "
                     "%s_BLOCKS %lluULL\n",
