@@ -12,8 +12,8 @@ Arrays of torch and CuPy on the same GPU are used in place; numpy's are copied.
 
 import ctypes
 
-from ._arrays import Array, as_array, data_type
-from ._library import Object, QdnnError, call, constants, number
+from ._arrays import Array, as_array, as_output, check_shape, data_type
+from ._library import Object, QdnnError, call, constants, did_you_mean, int64, number
 
 __all__ = ["Array", "Device", "QdnnError", "Quantization", "Quantized", "quantization", "weights"]
 
@@ -48,9 +48,12 @@ class Quantization(Object):
 
     def set(self, **attributes):
         for name, value in attributes.items():
+            attribute = number("QUANT", name)
             if isinstance(value, str):
+                if name not in self._VALUES:
+                    raise ValueError(f"{name} is '{value}'; it takes a number")
                 value = number(self._VALUES[name], value)
-            call("SetQuantAttribute", self.pointer, number("QUANT", name), ctypes.c_int64(value))
+            call("SetQuantAttribute", self.pointer, attribute, int64(value, name))
         return self
 
 
@@ -62,14 +65,14 @@ def quantization(**attributes):
 def weights(name, extent=0):
     """A public format by name, such as "gguf_q4_k", "gptq_4bit", "bnb_nf4": docs/formats.md lists them."""
     made = Quantization()
-    call("SetQuantWeights", made.pointer, number("WEIGHTS", name), ctypes.c_int64(extent))
+    call("SetQuantWeights", made.pointer, number("WEIGHTS", name), int64(extent, "extent"))
     return made
 
 
 class _Tensor(Object):
     def __init__(self, shape, type):
         super().__init__("CreateTensorDescriptor", "DestroyTensorDescriptor")
-        dims = (ctypes.c_int64 * len(shape))(*shape)
+        dims = (ctypes.c_int64 * len(shape))(*check_shape(shape))
         call("SetTensorDescriptor", self.pointer, data_type(type), len(shape), dims, None)
 
 
@@ -137,11 +140,18 @@ class Device(Object):
             if size.value:
                 yield part, size.value
 
+    def _parts(self, given):
+        known = [part.lower() for part in _PARTS]
+        for name in given:
+            if name.lower() not in known:
+                raise TypeError(f"'{name}' is no part of a quantized tensor: {', '.join(known)}{did_you_mean(name, known)}")
+        return {name.upper(): as_array(self, value) for name, value in given.items()}
+
     def quantize(self, x, quantization, **given):
         """Computes scales and codes of x. Parts passed by the caller (`scale=...`, `global_scale=...`) are used, not computed."""
         x = as_array(self, x)
         tensor = _Tensor(x.shape, x.type)
-        parts = {name.upper(): as_array(self, value) for name, value in given.items()}
+        parts = self._parts(given)
         for part, size in self._part_sizes(tensor, quantization):
             parts.setdefault(part, Array(self, (size,), "u8"))
         made = {part: array for part, array in parts.items() if part != "CODES"}
@@ -152,15 +162,15 @@ class Device(Object):
 
     def load(self, shape, quantization, **parts):
         """A quantized tensor from existing parts: load((N, K), weights("gguf_q4_k"), codes=bytes)."""
-        return Quantized(shape, quantization, {name.upper(): as_array(self, value) for name, value in parts.items()})
+        return Quantized(check_shape(shape), quantization, self._parts(parts))
 
     def dequantize(self, quantized, type="f32", out=None):
-        """Dequantizes to a tensor of the given type, or into `out`."""
-        out = Array(self, quantized.shape, type) if out is None else as_array(self, out)
+        """Dequantizes to a tensor of the given type, or into `out` (of any type; a numpy array is written, too)."""
+        out, give = as_output(self, out, quantized.shape, None if out is not None else type)
         tensor = _Tensor(quantized.shape, out.type)
         plan = _Plan(self, "CreateDequantizePlan", tensor.pointer, quantized.quantization.pointer)
         plan.run({**quantized.parts, "Y": out})
-        return out
+        return give(out)
 
     def matmul(self, x, w, transpose_w=True, bias=None, residual=None, alpha=None, activation="none", gated=False, type=None, out=None):
         """y = out(act(alpha (x W) + bias) + residual), with the same bits everywhere. w is [N, K] (transpose_w) or [K, N];
@@ -168,7 +178,7 @@ class Device(Object):
         x = as_array(self, x)
         outputs = w.shape[0 if transpose_w else 1]
         shape = (*x.shape[:-1], outputs // 2 if gated else outputs)
-        out = Array(self, shape, type or x.type) if out is None else as_array(self, out)
+        out, give = as_output(self, out, shape, type or (x.type if out is None else None))
         arrays = {**w.parts, "X": x, "Y": out}
         matmul = Object("CreateMatmulDescriptor", "DestroyMatmulDescriptor")
         settings = {"TRANSPOSE_W": int(transpose_w), "ACTIVATION": number("ACTIVATION", activation), "GATED": int(gated)}
@@ -189,4 +199,4 @@ class Device(Object):
         pointers = [t.pointer for t in tensors]
         plan = _Plan(self, "CreateMatmulPlan", matmul.pointer, pointers[0], pointers[1], w.quantization.pointer, pointers[2])
         plan.run(arrays)
-        return out
+        return give(out)

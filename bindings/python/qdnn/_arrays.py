@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ._library import call, constants
+from ._library import call, constants, did_you_mean, int64
 
 # name: (qdnn's data type, numpy's, DLPack's code and bits); bf16 appears as u16 on the host
 _TYPES = {
@@ -23,6 +23,8 @@ _OF_DLPACK = {t[2]: name for name, t in _TYPES.items()}
 
 
 def data_type(name):
+    if name not in _TYPES:
+        raise ValueError(f"'{name}' is no type: {', '.join(_TYPES)}{did_you_mean(str(name), _TYPES)}")
     return constants[_TYPES[name][0]]
 
 
@@ -30,11 +32,20 @@ def item_bytes(name):
     return np.dtype(_TYPES[name][1]).itemsize
 
 
+def check_shape(shape):
+    """The sizes as integers of 64 bits, none negative."""
+    shape = tuple(int64(size, "a size").value for size in shape)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"the shape is {shape}; sizes must not be negative")
+    return shape
+
+
 class Array:
     """A packed array on a device. `owner` keeps the memory of another library alive."""
 
     def __init__(self, device, shape, type, pointer=None, owner=None):
-        self.device, self.shape, self.type = device, tuple(shape), type
+        data_type(type)
+        self.device, self.shape, self.type = device, check_shape(shape), type
         self.bytes = math.prod(self.shape) * item_bytes(type)
         self._owner = owner
         self._own = pointer is None
@@ -112,6 +123,8 @@ def as_array(device, value, type=None):
     """Any array on the device: our own and those on a GPU are used in place, host arrays are copied. A u16 array on the
     host may be given the type bf16."""
     if isinstance(value, Array):
+        if value.device is not device:
+            raise ValueError("the array is on another device; copy it: device.array(array.numpy())")
         return value
     if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _ON_CUDA:
         return _from_dlpack(device, value)
@@ -123,3 +136,30 @@ def as_array(device, value, type=None):
     if array.bytes:
         call("CopyToDevice", device.pointer, array.pointer, host.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.bytes))
     return array
+
+
+def _written_by(array, value):
+    """Copies a result into a numpy array of the caller."""
+    value[...] = array.numpy()
+    return array
+
+
+def as_output(device, out, shape, type):
+    """The array that an operation writes, and a function that gives the result to the caller; refuses an `out` of another shape
+    or type, and one that cannot be written."""
+    if out is None:
+        return Array(device, shape, type), lambda array: array
+    if isinstance(out, np.ndarray):
+        if not out.flags.writeable:
+            raise ValueError("out is a read-only array; pass one that can be written")
+        array = Array(device, out.shape, type if type == "bf16" and out.dtype == np.uint16 else _OF_NUMPY.get(out.dtype, str(out.dtype)))
+        give = lambda made: _written_by(made, out)
+    elif isinstance(out, Array) or (hasattr(out, "__dlpack_device__") and out.__dlpack_device__()[0] in _ON_CUDA):
+        array, give = as_array(device, out), lambda made: made
+    else:
+        raise TypeError(f"out is a {out.__class__.__name__}, which cannot be written in place; pass an Array or a numpy array")
+    if array.shape != tuple(shape):
+        raise ValueError(f"out has the shape {array.shape}; it must be {tuple(shape)}")
+    if type is not None and array.type != type:
+        raise TypeError(f"out has elements of type {array.type}; it must be {type}")
+    return array, give

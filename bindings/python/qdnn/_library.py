@@ -1,6 +1,8 @@
 """The library through ctypes: finding it, its constants, and calls with a check of the status."""
 
 import ctypes
+import difflib
+import operator
 import os
 import re
 from pathlib import Path
@@ -67,9 +69,23 @@ def number(prefix, name):
     """The constant QDNN_<prefix>_<name>, whatever the case of the name."""
     key = f"{prefix}_{name.upper()}"
     if key not in constants:
-        known = ", ".join(sorted(k[len(prefix) + 1 :].lower() for k in constants if k.startswith(prefix + "_")))
-        raise ValueError(f"'{name}' is none of: {known}")
+        known = sorted(k[len(prefix) + 1 :].lower() for k in constants if k.startswith(prefix + "_"))
+        raise ValueError(f"'{name}' is none of: {', '.join(known)}{did_you_mean(name, known)}")
     return constants[key]
+
+
+def did_you_mean(name, known):
+    """A suffix of an error about a misspelt name; empty where nothing is close."""
+    close = difflib.get_close_matches(name.lower(), list(known), 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def int64(value, what):
+    """An integer of 64 bits: ctypes would silently drop the bits above them."""
+    value = operator.index(value)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{what} is {value}, which does not fit into 64 bits")
+    return ctypes.c_int64(value)
 
 
 class Object:

@@ -30,6 +30,57 @@ class OnPtxvm(unittest.TestCase):
         np.testing.assert_array_equal(self.device.dequantize(q).numpy(), x)
         np.testing.assert_array_equal(self.device.dequantize(q, "f16").numpy(), x.astype(np.float16))
 
+    def test_out_is_written_or_refused(self):
+        x, w = np.ones((3, 64), np.float32), np.arange(5 * 64, dtype=np.float32).reshape(5, 64)
+        q = self.device.quantize(w, qdnn.weights("gguf_q8_0"))
+        y = self.device.matmul(x, q).numpy()
+        host, own = np.zeros((3, 5), np.float32), self.device.array(np.zeros((3, 5), np.float32))
+        self.device.matmul(x, q, out=host)
+        self.device.matmul(x, q, out=own)
+        np.testing.assert_array_equal(host, y)
+        np.testing.assert_array_equal(own.numpy(), y)
+        plain = np.zeros((5, 64), np.float32)
+        self.device.dequantize(q, out=plain)
+        np.testing.assert_array_equal(plain, self.device.dequantize(q).numpy())
+        fixed = np.zeros((3, 5), np.float32)
+        fixed.flags.writeable = False
+        for out, error in (
+            (np.zeros((5, 3), np.float32), ValueError),
+            (self.device.array(np.zeros(15, np.float32)), ValueError),
+            (fixed, ValueError),
+            ([[0.0] * 5] * 3, TypeError),
+        ):
+            with self.assertRaises(error):
+                self.device.matmul(x, q, out=out)
+        with self.assertRaises(TypeError):
+            self.device.matmul(x, q, type="f16", out=host)
+        with self.assertRaises((ValueError, qdnn.QdnnError)):
+            self.device.matmul(x, q, out=np.zeros((3, 5), np.int64))
+
+    def test_numbers_devices_and_names_are_checked(self):
+        q8 = qdnn.weights("gguf_q8_0")
+        for shape in ((-5, 64), (2**70, 64)):
+            with self.assertRaises(ValueError):
+                self.device.load(shape, q8, codes=np.zeros(10, np.uint8))
+        with self.assertRaises(TypeError):
+            self.device.load((5.0, 64), q8, codes=np.zeros(10, np.uint8))
+        with self.assertRaises(ValueError):
+            qdnn.weights("int4_bytes", 2**80)
+        with self.assertRaises(ValueError):
+            qdnn.quantization(group_size=2**70)
+        other = qdnn.Device("vm:sm_80")  # arrays belong to the Device object that they were made on
+        with self.assertRaisesRegex(ValueError, "another device"):
+            self.device.quantize(other.array(np.zeros((1, 32), np.float32)), q8)
+        for misspelt in (
+            lambda: qdnn.weights("gguf_q8_O"),
+            lambda: qdnn.quantization(group_sise=64),
+            lambda: qdnn.quantization(layout="word_rows"),
+        ):
+            with self.assertRaisesRegex(ValueError, "did you mean"):
+                misspelt()
+        with self.assertRaisesRegex(TypeError, "did you mean 'codes'"):
+            self.device.load((5, 64), q8, code=np.zeros(10, np.uint8))
+
     def test_gguf_blocks_quantize_and_load(self):
         x = np.linspace(-1, 1, 4 * 64, dtype=np.float32).reshape(4, 64)
         q = self.device.quantize(x, qdnn.weights("gguf_q8_0"))
