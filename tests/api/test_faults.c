@@ -82,6 +82,7 @@ static void check_dead(scene *s)
 {
     qdnnHandle_t h = s->handle;
     qdnnPlan_t plan = NULL;
+    qdnnSchedule_t schedule = NULL;
     qdnnDeviceInfo_t info = {.size = sizeof info};
     char host[8] = "abcdefg";
     void *p = NULL, *device = (void *)(uintptr_t)4096, *zero = s->bytes[QDNN_OPERAND_ZERO] ? device : NULL;
@@ -102,6 +103,7 @@ static void check_dead(scene *s)
         qdnnComputeScales(h, s->tensor, device, s->quant, device, zero),
         qdnnQuantize(h, s->tensor, device, s->quant, device, zero, device),
         qdnnDequantize(h, s->quant, device, device, zero, s->tensor, device),
+        qdnnCreateSchedule(h, &schedule),
     };
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         test_push_note("call %zu of a dead handle", i);
@@ -109,7 +111,7 @@ static void check_dead(scene *s)
         test_pop_note();
     }
     CHECK_HAS(last_sentence(), "the handle is dead");
-    CHECK(!p && !plan);
+    CHECK(!p && !plan && !schedule);
     CHECK_EQ_STR(host, "abcdefg");
 }
 
