@@ -82,6 +82,12 @@ static qdnnStatus_t check_x(const matmul_call *c)
 {
     if (matmul_x_fp8(c) || c->x->type == QDNN_DATA_F16 || c->x->type == QDNN_DATA_BF16)
         return QDNN_STATUS_SUCCESS;
+    if (c->matmul->values[QDNN_MATMUL_PREPACKED])
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "x is %s, and only products on tensor cores read prepacked weights, which take f16 or "
+            "bf16; fix: convert x, or set QDNN_MATMUL_PREPACKED to 0 and pass the codes as they were",
+            qdnnGetDataTypeName(c->x->type));
     return qdnn_error(
         QDNN_STATUS_NOT_SUPPORTED,
         "x is %s, and QDNN_MATMUL_TENSOR takes f16 or bf16; fix: convert x, or use QDNN_MATMUL_EXACT",

@@ -408,3 +408,28 @@ TEST_ROWS(ApiLegal, ErrorsOfTheTypedCallEndWithARemedy, typed)
     basics_destroy(handle, one, quant);
     vm_end();
 }
+
+/* AUTO with prepacked weights is on tensor cores: the error speaks of what the caller set. */
+TEST_CASE(ApiLegal, PrepackedUnderAutoNamesItsRemedy)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle;
+    qdnnTensorDescriptor_t one;
+    qdnnQuantDescriptor_t quant;
+    qdnnMatmulDescriptor_t m;
+    qdnnPlan_t plan = NULL;
+    vm_begin(NULL);
+    REQUIRE(basics_create(&handle, &one, &quant) && OK(qdnnCreateMatmulDescriptor(&m)));
+    qdnnTensorDescriptor_t x = matrix_of(QDNN_DATA_F32, 1, 32), w = matrix_of(QDNN_DATA_F32, 4, 32),
+                           y = matrix_of(QDNN_DATA_F32, 1, 4);
+    OK(qdnnSetMatmulAttribute(m, QDNN_MATMUL_PREPACKED, 1));
+    OK(qdnnSetQuantWeights(quant, QDNN_WEIGHTS_INT4_BYTES, 32));
+    CHECK_STATUS_IS(qdnnCreateMatmulPlan(handle, m, x, w, quant, y, &plan), QDNN_STATUS_NOT_SUPPORTED);
+    CHECK_HAS(last_sentence(), "fix: convert x, or set QDNN_MATMUL_PREPACKED to 0");
+    OK(qdnnDestroyTensorDescriptor(x));
+    OK(qdnnDestroyTensorDescriptor(w));
+    OK(qdnnDestroyTensorDescriptor(y));
+    OK(qdnnDestroyMatmulDescriptor(m));
+    basics_destroy(handle, one, quant);
+    vm_end();
+}
