@@ -23,10 +23,10 @@ static const struct {
     {NULL, "vm:sm_80", QDNN_STATUS_SUCCESS, 80, "sm_80"},
     {"", "vm:120", QDNN_STATUS_SUCCESS, 120, "sm_120"},
     {NULL, "vm", QDNN_STATUS_SUCCESS, 90, "sm_90"},
-    {NULL, "vm:sm_99", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "ptxvm does not know the SM 'sm_99'"},
+    {NULL, "vm:sm_99", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "ptxvm does not know the SM or board 'sm_99'"},
     {"gpu", "vm", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "the device is 'gpu'"},
     {NULL, "cuda:x", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "the device is 'cuda:x'"},
-    {NULL, "vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "ptxvm does not know the SM ''"},
+    {NULL, "vm:", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, 0, "ptxvm does not know the SM or board ''"},
     {"cuda", "vm", QDNN_STATUS_NOT_SUPPORTED_NO_DRIVER, 0, "libno_such.so.1"},
 };
 
