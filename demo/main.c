@@ -298,10 +298,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: demo [--side N]   with N from 1 to %d\n", SIDE_MAX);
         return 2;
     }
-    if (!show_two_sms())
-        return 1;
+    printf("A matrix is quantized and dequantized in several formats, a chain of products is run, and one "
+           "kernel is\n"
+           "shown for two SMs; every byte is compared with the reference.\n\n");
     vm_counters_open();
-    bool done = run_and_clean_up(side) && show_chain();
+    bool done = run_and_clean_up(side) && show_chain() && show_two_sms();
     vm_counters_close();
     return done ? 0 : 1;
 }
