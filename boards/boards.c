@@ -10,14 +10,14 @@ static const board boards[] = {
 #undef BOARD
 };
 
-static const machine machines[] = {
-#define MACHINE(sm, s0, s1, a0, a1, b0, b1, d0, d1, t0, t1, fma, integer, special, p0, p1, source)           \
+static const generation generations[] = {
+#define GENERATION(sm, s0, s1, a0, a1, b0, b1, d0, d1, t0, t1, fma, integer, special, p0, p1, source)        \
     {sm, {s0, s1}, {a0, a1}, {b0, b1}, {d0, d1}, {t0, t1}, fma, integer, special, {p0, p1}, source},
-#include "boards/machines.def"
-#undef MACHINE
+#include "boards/generations.def"
+#undef GENERATION
 };
 
-enum { BOARDS = sizeof boards / sizeof *boards, MACHINES = sizeof machines / sizeof *machines };
+enum { BOARDS = sizeof boards / sizeof *boards, GENERATIONS = sizeof generations / sizeof *generations };
 
 int board_count(void)
 {
@@ -61,10 +61,10 @@ const char *board_names(void)
     return names + 2;
 }
 
-const machine *machine_of_sm(int sm)
+const generation *generation_of_sm(int sm)
 {
-    for (int i = 0; i < MACHINES; i++)
-        if (machines[i].sm == sm)
-            return &machines[i];
+    for (int i = 0; i < GENERATIONS; i++)
+        if (generations[i].sm == sm)
+            return &generations[i];
     return NULL;
 }

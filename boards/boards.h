@@ -1,4 +1,4 @@
-/* The boards (boards.def) and SM generations (machines.def) that ptxvm can act as and kernels are judged for: numbers that others
+/* The boards (boards.def) and SM generations (generations.def) that ptxvm can act as and kernels are judged for: numbers that others
  * published. Depends on nothing; ptxvm, the library and the tools read it. */
 #ifndef QDNN_BOARDS_H
 #define QDNN_BOARDS_H
@@ -21,17 +21,17 @@ typedef struct board {
 } board;
 
 /* A published number: the least and the largest value that was measured. */
-typedef struct machine_range {
+typedef struct published_range {
     int low, high;
-} machine_range;
+} published_range;
 
-typedef struct machine {
+typedef struct generation {
     int sm;
-    machine_range shared, l1, l2, dram, tensor;              /* latencies in cycles */
+    published_range shared, l1, l2, dram, tensor;            /* latencies in cycles */
     int fma_per_clock, integer_per_clock, special_per_clock; /* results per multiprocessor */
-    machine_range dram_percent;                              /* what a plain read reaches, of the peak */
+    published_range dram_percent;                            /* what a plain read reaches, of the peak */
     const char *source;
-} machine;
+} generation;
 
 int board_count(void);
 const board *board_at(int index);
@@ -44,6 +44,6 @@ void board_sm_name(const board *b, char *text, size_t size);
 /* The names of all boards, separated by ", ": for messages. */
 const char *board_names(void);
 
-const machine *machine_of_sm(int sm);
+const generation *generation_of_sm(int sm);
 
 #endif

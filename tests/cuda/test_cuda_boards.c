@@ -13,7 +13,7 @@ TEST_CASE(Boards, EachSmHasOneUsualBoardAndItsLatencies)
             usual += board_at(j)->sm == sm && board_at(j)->is_default;
         test_push_note("sm_%d", sm);
         CHECK_EQ_I64(usual, 1);
-        CHECK(machine_of_sm(sm) != NULL);
+        CHECK(generation_of_sm(sm) != NULL);
         test_pop_note();
     }
     CHECK(board_at(board_count()) == NULL && board_at(-1) == NULL && board_find("a99") == NULL);
@@ -21,7 +21,7 @@ TEST_CASE(Boards, EachSmHasOneUsualBoardAndItsLatencies)
     CHECK_HAS(board_names(), "t4, rtx2080ti, a100,");
 }
 
-static bool is_range(machine_range r)
+static bool is_range(published_range r)
 {
     return r.low > 0 && r.low <= r.high;
 }
@@ -32,7 +32,7 @@ TEST_CASE(Boards, NumbersAgreeWithEachOther)
 {
     for (int i = 0; i < board_count(); i++) {
         const board *b = board_at(i);
-        const machine *m = machine_of_sm(b->sm);
+        const generation *m = generation_of_sm(b->sm);
         double gbs = 2.0 * b->memory_khz * b->bus_bits / 8e6;
         test_push_note("%s", b->name);
         CHECK(gbs / b->dram_gbs > 0.97 && (gbs / b->dram_gbs < 1.03 || b->integrated));
