@@ -80,6 +80,7 @@ static const struct {
     {"declaration", "const int x = a; size_t y; word z; return a;", ""},
     {"assert", "assert(a < 3); return a;", ""},
     {"sizeof", "return sizeof(a[1]) == sizeof s->b;", "comparison: return sizeof(a[1]) != sizeof s->b;\n"},
+    {"declaring_macro", "CALL_BEGIN_WITH(a); return a;", ""},
     {"unused", "(void)a; va_end(b); return c;", ""},
     {"last_return", "return a;", ""},
 };

@@ -365,13 +365,17 @@ static bool may_go_on(const finder *f, int i)
     return !begins_function(f, at(f, i)->inside) || tokens_in(f->t, i - 1, ") else");
 }
 
+/* Macros that declare something for the rest of the block: in a block of their own they would end too early, with the switch off as well. */
+static const char declaring_macros[] =
+    "CALL_BEGIN CALL_BEGIN_WITH DEFAULT_ENVIRONMENT PTXVM_DEFAULT_ENVIRONMENT HR_DEFAULT_ENVIRONMENT";
+
 static mistake_kind kind_of_statement(const finder *f, int i, int end)
 {
     if (tokens_in(f->t, i, "return break continue goto"))
         return tokens_is(f->t, i, "return") && !may_go_on(f, i) ? MISTAKE_KINDS : MISTAKE_JUMP;
     if (tokens_in(f->t, i,
                   "if for while do switch case default else assert static_assert _Static_assert va_end ;") ||
-        tokens_in(f->t, i + 1, ": ;") || is_declaration(f, i) ||
+        tokens_in(f->t, i, declaring_macros) || tokens_in(f->t, i + 1, ": ;") || is_declaration(f, i) ||
         (tokens_is(f->t, i, "(") && tokens_is(f->t, i + 1, "void")))
         return MISTAKE_KINDS;
     if (tokens_in(f->t, i, "{ }"))
