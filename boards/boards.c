@@ -17,6 +17,13 @@ static const generation generations[] = {
 #undef GENERATION
 };
 
+static const pipes all_pipes[] = {
+#define PIPES(sm, half, f64, mma, l1, l20, l21, x0, x1, shuffle, m0, m1, b0, b1, warp, source)               \
+    {sm, half, f64, mma, l1, {l20, l21}, {x0, x1}, shuffle, {m0, m1}, {b0, b1}, warp, source},
+#include "boards/pipes.def"
+#undef PIPES
+};
+
 enum { BOARDS = sizeof boards / sizeof *boards, GENERATIONS = sizeof generations / sizeof *generations };
 
 int board_count(void)
@@ -66,5 +73,13 @@ const generation *generation_of_sm(int sm)
     for (int i = 0; i < GENERATIONS; i++)
         if (generations[i].sm == sm)
             return &generations[i];
+    return NULL;
+}
+
+const pipes *pipes_of_sm(int sm)
+{
+    for (size_t i = 0; i < sizeof all_pipes / sizeof *all_pipes; i++)
+        if (all_pipes[i].sm == sm)
+            return &all_pipes[i];
     return NULL;
 }

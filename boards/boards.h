@@ -1,4 +1,4 @@
-/* The boards (boards.def) and SM generations (generations.def) that ptxvm can act as and kernels are judged for: numbers that others
+/* The boards (boards.def) and SM generations (generations.def, pipes.def) that ptxvm can act as and kernels are judged for: numbers that others
  * published. Depends on nothing; ptxvm, the library and the tools read it. */
 #ifndef QDNN_BOARDS_H
 #define QDNN_BOARDS_H
@@ -33,6 +33,22 @@ typedef struct generation {
     const char *source;
 } generation;
 
+/* What the model of time needs besides (pipes.def). */
+typedef struct pipes {
+    int sm;
+    int half_per_clock, f64_per_clock; /* results per multiprocessor */
+    int mma_percent;                   /* of the board's tensor rate, that mma.sync reaches */
+    int l1_bytes;                      /* per clock */
+    published_range l2_bytes;          /* per clock and multiprocessor; low is slow */
+    published_range special;           /* latency */
+    int shuffle;                       /* latency */
+    published_range
+        mixed_percent; /* of its reading rate, that DRAM keeps when reads and writes alternate; low is slow */
+    published_range block_start; /* cycles */
+    int warp_start;
+    const char *source;
+} pipes;
+
 int board_count(void);
 const board *board_at(int index);
 /* By name, in either case ("A100"); null if there is none. */
@@ -45,5 +61,6 @@ void board_sm_name(const board *b, char *text, size_t size);
 const char *board_names(void);
 
 const generation *generation_of_sm(int sm);
+const pipes *pipes_of_sm(int sm);
 
 #endif
