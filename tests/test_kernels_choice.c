@@ -2,6 +2,9 @@
 #include "kernels/kernels.h"
 #include "test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 typedef struct choice {
     const char *kernel, *settings;
     uint64_t rows, columns, m, experts;
@@ -96,6 +99,37 @@ TEST_CASE(KernelChoice, StreamsHaveTilesOfTheirRows)
         CHECK_EQ_U64(kernel_stream_rows(q4_k, true, rows[i][0]), rows[i][2]);
         CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q6_k"), false, rows[i][0]), rows[i][2]);
     }
+}
+
+/* Every kernel either has an emitter for a number of rows, or refuses it: none writes beyond what it made room for. */
+TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
+{
+    static const char *const kernels[] = {"matmul_int4", "matmul_gguf_q4_k", "matmul_gguf_tq1_0"};
+    static const uint64_t rows[] = {1, 2, 3, 4, 5, 8, 12, 16, 17, 32, 33, 64, 128};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        for (int product = 0; product <= KERNEL_PRODUCT_STRIPS; product++)
+            for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
+                const kernel_row *row = kernel_find(kernels[i]);
+                kernel_spec spec = kernel_spec_default();
+                char why[512];
+                spec.data = QDNN_DATA_F16;
+                spec.product = (kernel_product)product;
+                spec.tile_rows = rows[j];
+                if (!kernel_is_emitted(row, &spec, why, sizeof why)) {
+                    CHECK(strlen(why) > 0);
+                    continue;
+                }
+                kernel_text text;
+                ptx_error error;
+                CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
+                free(text.ptx);
+            }
+    kernel_spec strips = kernel_spec_default();
+    char why[512];
+    strips.product = KERNEL_PRODUCT_STRIPS;
+    strips.tile_rows = 8;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &strips, why, sizeof why));
+    CHECK_EQ_STR(why, "tile_rows is 8; product strips takes 1, 2 or 4");
 }
 
 /* Lanes are dealt out among blocks where there are few tiles, but not those of a stack. */

@@ -160,6 +160,17 @@ TEST_CASE(Tool, SameBytesInEveryRunAndLocale)
     process_free(&german);
 }
 
+TEST_CASE(Tool, PrintsMaps)
+{
+    process_result r = process_run("%s --map mma_b_k16", PTXGEN);
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "mma_b_k16: operand B of m16n8k16\n"
+                           "  lane 4k*2 8n; half 2k; register 2k*8\n"
+                           "  k = 2 (lane % 4) + half + 8 register\n"
+                           "  n = lane / 4\n");
+    process_free(&r);
+}
+
 /* ---- errors ---- */
 
 static const struct {
@@ -168,6 +179,8 @@ static const struct {
     const char *message;
 } errors[] = {
     {"", 2, "say what to do"},
+    {"--map mma_a_k15", 2, "unknown map 'mma_a_k15'; did you mean 'mma_a_k16'?"},
+    {"--map mma_c --sm 90", 2, "go with --kernel or --all"},
     {"--kernel quantise_nf4 --sm 90", 2, "unknown kernel 'quantise_nf4'; did you mean 'quantize_nf4'?"},
     {"--kernel zzzzzzzz --sm 90", 2, "unknown kernel 'zzzzzzzz'; ptxgen --list names them"},
     {"--kernel quantize_nf4 --sm 91", 2, "unknown SM '91'; did you mean 'sm_90'?"},

@@ -28,22 +28,28 @@ bool block_share_of(const block_layout *layout, block_share *share)
     return true;
 }
 
-unsigned block_share_lane(const void *user, unsigned thread, unsigned chunk)
+/* A thread's chunks are those of its runs, strand by strand; a run begins at an element of a block of the round. */
+map block_share_lanes(const block_share *share)
 {
-    const block_share *share = user;
     const block_layout *layout = share->layout;
     const block_section *section = &layout->sections[0];
-    const unsigned of_run = share->bytes / CHUNK_BYTES, stream = chunk / of_run;
-    const unsigned run = thread * share->runs + stream % share->runs;
-    const unsigned of_block = section->count * section->span / share->bytes;
-    const unsigned position = run % of_block * share->bytes;
-    unsigned strand = stream / share->runs;
+    const unsigned of_run = share->bytes / CHUNK_BYTES, of_section = section->span / CHUNK_BYTES;
+    map parts = {0}, lanes = {0}, all;
+    map_add(&parts, "thread", 1, "run", 1);
+    map_add(&parts, "chunk", of_run, "chunk", 1);
+    map_add(&parts, "chunk", share->runs, "run", 1);
+    map_add(&parts, "chunk", share->strands, "strand", 1);
     if (share->own_first)
-        strand ^= thread & 1;
-    return (run / of_block * layout->elements + position / section->span * section->span * section->strands +
-            strand * section->span + position % section->span) /
-               8 +
-           chunk % of_run;
+        map_flip(&parts, "thread", 2, "strand", 1);
+    map_add(&parts, "thread", TEAM, "run", share->runs);
+    map_add(&lanes, "chunk", of_run, "lane", 1);
+    map_add(&lanes, "run", of_section / of_run, "lane", of_run);
+    map_add(&lanes, "run", section->count, "lane", of_section * section->strands);
+    map_add(&lanes, "run", ROUND_ELEMENTS / layout->elements, "lane", layout->elements / CHUNK_BYTES);
+    map_add(&lanes, "strand", section->strands, "lane", of_section);
+    if (!map_compose(&parts, &lanes, &all))
+        missing_row("lanes of blocks", (int)layout->block);
+    return all;
 }
 
 block_place block_share_place(ptx_builder *b, const block_share *share, ptx_val thread, unsigned run,

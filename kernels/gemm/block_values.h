@@ -26,6 +26,7 @@
 #include "kernels/formats/blocks.h"
 #include "kernels/gemm/byte_table.h"
 #include "kernels/gemm/teams.h"
+#include "kernels/maps/map.h"
 
 enum {
     TEAM_CHUNKS = 4,    /* chunks per thread and round */
@@ -46,8 +47,8 @@ typedef struct block_share {
 /* False: the format cannot be shared this way (TQ1_0). */
 bool block_share_of(const block_layout *layout, block_share *share);
 
-/* The lane of a thread's chunk; a lane_function over a block_share. */
-unsigned block_share_lane(const void *share, unsigned thread, unsigned chunk);
+/* The lanes of a thread's chunks: from "thread" and "chunk" to "lane". */
+map block_share_lanes(const block_share *share);
 
 /* What a thread keeps for all rounds. */
 typedef struct block_reader {

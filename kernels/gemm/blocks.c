@@ -115,7 +115,7 @@ static void begin_x(ptx_builder *b, blocks *s)
     if (s->pairs)
         slot = ptx_mad(b, number, X_PAIR_BYTES, ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)));
     s->x.slot = slot;
-    s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane_map_lane(b, &s->map, j, a), 3));
+    s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lanes_lane(b, &s->lanes, j, a), 3));
     if (s->share.fast == BLOCK_CHEAP && s->spec->data != QDNN_DATA_F16)
         s->x.largest = ptx_var(b, ptx_f32(b, 0));
 }
@@ -312,7 +312,7 @@ static void finish(ptx_builder *b, const blocks *s)
     for (unsigned pair = 0; pair < s->outputs / each; pair++) {
         for (unsigned i = 0; i < count; i++)
             gather_sums(b, s, i / each, pair + i % each, &sums[pair][i * TEAM_CHUNKS]);
-        joined = lanes_join(b, &s->map, s->thread, sums[pair], count, TEAM_CHUNKS);
+        joined = lanes_join(b, &s->lanes, s->thread, sums[pair], count, TEAM_CHUNKS);
     }
     for (unsigned i = 0; i < joined.count; i++) {
         ptx_val number = ptx_add(b, joined.first, (int)i), both[2];
@@ -417,7 +417,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     s->between = layout->table && !has_room(b) && spec->tile_rows == 1;
     if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
-    lane_map_make(block_share_lane, &s->share, TEAM, TEAM_CHUNKS, &s->map);
+    s->lanes = block_share_lanes(&s->share);
     s->window = blocks_window(layout, spec) / (s->between ? 2 : 1);
     s->state = block_open(b, layout);
     ptx_val lane = ptx_laneid(b);

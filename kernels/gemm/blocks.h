@@ -17,7 +17,7 @@ typedef struct blocks {
     gemm_args args;
     block_share share;
     codec_state state;
-    lane_map map;
+    map lanes; /* of the chunks of a thread */
     block_reader reader;
     unsigned warps, teams;  /* of a thread block */
     unsigned rows, outputs; /* rows of x; outputs per team */

@@ -73,42 +73,28 @@ void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread)
 
 /* ---- Maps ---- */
 
-static unsigned lane_of(const lane_map *map, unsigned thread, unsigned accumulator)
+/* What a bit of a lane's number is: a bit of the thread's number in its team, or of the chunk's, the latter flipped where
+ * a bit of the thread's number is set (0: never). */
+typedef struct lane_bit {
+    enum { LANE_OF_THREAD, LANE_OF_CHUNK } of; /* inputs of the map */
+    unsigned bit;                              /* which, as a power of two */
+    unsigned flip;                             /* of the thread: a power of two */
+} lane_bit;
+
+static lane_bit bit_of(const map *map, unsigned i)
 {
-    unsigned lane = 0;
-    for (unsigned i = 0; i < LANE_BITS; i++) {
-        const lane_bit *bit = &map->bits[i];
-        bool set = bit->of == LANE_OF_THREAD ? (thread & bit->bit) != 0
-                                             : ((accumulator & bit->bit) != 0) != ((thread & bit->flip) != 0);
-        lane |= (unsigned)set << i;
+    lane_bit found = {0};
+    for (int j = 0; j < map->count; j++) {
+        const map_digit *d = &map->digit[j];
+        if (1u << i < d->step || 1u << i >= d->step * d->size)
+            continue;
+        const unsigned bit = (1u << i) / d->step * d->below;
+        if (d->flips)
+            found.flip = bit;
+        else
+            found.of = d->from, found.bit = bit;
     }
-    return lane;
-}
-
-/* Finds what bit i of the lane depends on; a bit of both the thread and the accumulator is a flip. */
-static lane_bit find_bit(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
-                         unsigned i)
-{
-    lane_bit found = {.of = LANE_OF_THREAD};
-    for (unsigned t = 1; t < threads; t *= 2)
-        if (lane(user, t, 0) >> i & 1)
-            found.bit = t;
-    for (unsigned a = 1; a < accumulators; a *= 2)
-        if (lane(user, 0, a) >> i & 1)
-            found = (lane_bit){LANE_OF_ACCUMULATOR, a, found.bit};
     return found;
-}
-
-bool lane_map_make(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
-                   lane_map *map)
-{
-    for (unsigned i = 0; i < LANE_BITS; i++)
-        map->bits[i] = find_bit(lane, user, threads, accumulators, i);
-    for (unsigned t = 0; t < threads; t++)
-        for (unsigned a = 0; a < accumulators; a++)
-            if (lane_of(map, t, a) != lane(user, t, a))
-                return false;
-    return true;
 }
 
 static unsigned log2_of(unsigned power)
@@ -127,14 +113,14 @@ static ptx_val moved_bit(ptx_builder *b, ptx_val x, unsigned from, unsigned to)
     return to > at ? ptx_shl(b, bit, to - at) : to < at ? ptx_shr(b, bit, at - to) : bit;
 }
 
-ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val accumulator)
+ptx_val lanes_lane(ptx_builder *b, const map *map, ptx_val thread, ptx_val chunk)
 {
     ptx_val lane = ptx_u32(b, 0);
     for (unsigned i = 0; i < LANE_BITS; i++) {
-        const lane_bit *bit = &map->bits[i];
-        lane = ptx_xor(b, lane, moved_bit(b, bit->of == LANE_OF_THREAD ? thread : accumulator, bit->bit, i));
-        if (bit->flip)
-            lane = ptx_xor(b, lane, moved_bit(b, thread, bit->flip, i));
+        const lane_bit bit = bit_of(map, i);
+        lane = ptx_xor(b, lane, moved_bit(b, bit.of == LANE_OF_THREAD ? thread : chunk, bit.bit, i));
+        if (bit.flip)
+            lane = ptx_xor(b, lane, moved_bit(b, thread, bit.flip, i));
     }
     return lane;
 }
@@ -163,32 +149,31 @@ static void share_out(ptx_builder *b, joining *j, unsigned bit)
 
 static void join_bit(ptx_builder *b, joining *j, const lane_bit *bit)
 {
-    if (bit->of == LANE_OF_ACCUMULATOR)
+    if (bit->of == LANE_OF_CHUNK)
         j->merged |= bit->bit;
     for (unsigned i = 0; i < j->count * j->accumulators; i++)
         if (!(i % j->accumulators & j->merged))
-            j->sums[i] =
-                ptx_add(b, j->sums[i],
-                        bit->of == LANE_OF_ACCUMULATOR ? j->sums[i + bit->bit]
-                                                       : ptx_shfl_bfly(b, j->sums[i], (int)bit->bit));
+            j->sums[i] = ptx_add(b, j->sums[i],
+                                 bit->of == LANE_OF_CHUNK ? j->sums[i + bit->bit]
+                                                          : ptx_shfl_bfly(b, j->sums[i], (int)bit->bit));
 }
 
-lanes_joined lanes_join(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val *sums, unsigned count,
+lanes_joined lanes_join(ptx_builder *b, const map *map, ptx_val thread, ptx_val *sums, unsigned count,
                         unsigned accumulators)
 {
     joining j = {thread, sums, count, accumulators, 0};
     ptx_val first = ptx_u32(b, 0);
     unsigned same = 0; /* bits of a thread's number that do not affect which sums it has */
     for (unsigned i = LANE_BITS; i-- > 0;) {
-        const lane_bit *bit = &map->bits[i];
-        if (bit->of == LANE_OF_THREAD && j.count > 1) {
-            share_out(b, &j, bit->bit);
-            first = ptx_or(b, first, moved_bit(b, thread, bit->bit, log2_of(j.count)));
+        const lane_bit bit = bit_of(map, i);
+        if (bit.of == LANE_OF_THREAD && j.count > 1) {
+            share_out(b, &j, bit.bit);
+            first = ptx_or(b, first, moved_bit(b, thread, bit.bit, log2_of(j.count)));
             continue;
         }
-        if (bit->of == LANE_OF_THREAD)
-            same |= bit->bit;
-        join_bit(b, &j, bit);
+        if (bit.of == LANE_OF_THREAD)
+            same |= bit.bit;
+        join_bit(b, &j, &bit);
     }
     for (unsigned i = 0; i < j.count; i++)
         sums[i] = sums[i * accumulators];

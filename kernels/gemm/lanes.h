@@ -3,6 +3,7 @@
 #ifndef QDNN_KERNELS_GEMM_LANES_H
 #define QDNN_KERNELS_GEMM_LANES_H
 
+#include "kernels/maps/map.h"
 #include "ptxgen/ptx.h"
 
 enum { SUM_LANES = 32, LANE_BITS = 5 };
@@ -27,25 +28,11 @@ typedef struct lanes_share {
 } lanes_share;
 void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread);
 
-/* Which lanes the threads of a team hold. Each bit of a lane's number is either a bit of the thread's
- * number in its team or a bit of the accumulator's number, the latter possibly flipped where a given bit
- * of the thread's number is set (0: never). Teams are neighbours in a warp. */
-typedef struct lane_bit {
-    enum { LANE_OF_THREAD, LANE_OF_ACCUMULATOR } of;
-    unsigned bit;  /* which, as a power of two */
-    unsigned flip; /* of accumulators: a power of two */
-} lane_bit;
-typedef struct lane_map {
-    lane_bit bits[LANE_BITS]; /* of the lane, the lowest first */
-} lane_map;
+/* Which lanes the threads of a team hold is a map from "thread" and "chunk" (the number of an accumulator) to "lane",
+ * all of whose digits are powers of two. Teams are neighbours in a warp. */
 
-/* Derives the map from a function that gives the lane of a thread and an accumulator; false: the function
- * has no such form. */
-typedef unsigned lane_function(const void *user, unsigned thread, unsigned accumulator);
-bool lane_map_make(lane_function *lane, const void *user, unsigned threads, unsigned accumulators,
-                   lane_map *map);
-/* The lane (u32) of a thread and an accumulator (u32). */
-ptx_val lane_map_lane(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val accumulator);
+/* The lane (u32) of a thread and a chunk (u32). */
+ptx_val lanes_lane(ptx_builder *b, const map *map, ptx_val thread, ptx_val chunk);
 
 /* Joins a team's accumulators, for several sums at once (a power of two): sums[i * accumulators + a] is
  * accumulator a of sum i; they are overwritten. While there are several sums, partners exchange halves, so
@@ -56,7 +43,7 @@ typedef struct lanes_joined {
     ptx_val first, is_first;
     unsigned count;
 } lanes_joined;
-lanes_joined lanes_join(ptx_builder *b, const lane_map *map, ptx_val thread, ptx_val *sums, unsigned count,
+lanes_joined lanes_join(ptx_builder *b, const map *map, ptx_val thread, ptx_val *sums, unsigned count,
                         unsigned accumulators);
 
 #endif

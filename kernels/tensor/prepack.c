@@ -9,16 +9,6 @@ enum { PREPACK_THREADS = 128 };
 
 /* ---- Positions ---- */
 
-/* The bit at which the code of pair p (half h) begins in the words of its lane. */
-static unsigned code_bit(const packing *packing, unsigned p, unsigned h)
-{
-    const unsigned bits = packing->bits;
-    if (packing->byte_pairs || !prepack_is_split(bits))
-        return (2 * p + h) * bits;
-    const unsigned pairs = 16 / bits;
-    return p / pairs * 32 + p % pairs * bits + 16 * h;
-}
-
 /* The address of word w of a lane of a unit (u32 and u64); w is known at emit time. */
 static ptx_val word_address(ptx_builder *b, const packing *p, ptx_val unit, ptx_val lane, unsigned w)
 {
@@ -54,12 +44,15 @@ static void pack_lane(ptx_builder *b, const packing *p, ptx_val unit, ptx_val la
     ptx_val n0 = ptx_add(b, ptx_shl(b, row, 4), g), k0 = ptx_add(b, ptx_shl(b, column, 6), ptx_shl(b, t, 1));
     for (unsigned w = 0; w < p->bits; w++)
         words[w] = ptx_var(b, ptx_u32(b, 0));
+    const map order = prepack_order(p->bits, p->byte_pairs), unit_map = map_find("unit");
+    map elements;
+    map_invert(&unit_map, &elements);
     for (unsigned pair = 0; pair < UNIT_PAIRS; pair++)
-        for (unsigned h = 0; h < 2; h++) {
-            const unsigned i = pair % 4;
-            ptx_val n = ptx_add(b, n0, 8 * (i % 2)), k = ptx_add(b, k0, 16 * (pair / 4) + 8 * (i / 2) + h);
+        for (unsigned half = 0; half < 2; half++) {
+            const map_point first = map_at(&elements, &(map_point){{0, pair, half}});
+            ptx_val n = ptx_add(b, n0, first.at[0]), k = ptx_add(b, k0, first.at[1]);
             ptx_if(b, ptx_setp_and(b, PTX_LT, n, p->n, ptx_setp(b, PTX_LT, k, p->k)));
-            add_code(b, p, words, code_bit(p, pair, h), code_at_nk(b, p, n, k));
+            add_code(b, p, words, map_value(&order, "bit", pair, half), code_at_nk(b, p, n, k));
             ptx_end_if(b);
         }
     for (unsigned w = 0; w < p->bits; w++)

@@ -27,6 +27,7 @@
 
 #include "kernels/formats/blocks.h"
 #include "kernels/formats/matrix.h"
+#include "kernels/maps/map.h"
 
 enum { UNIT_N = 16, UNIT_K = 64, UNIT_STEPS = UNIT_K / 16, UNIT_PAIRS = 4 * UNIT_STEPS };
 enum { UNIT_WORDS_MAX = 32 }; /* words per lane: as many as a code has bits */
@@ -35,6 +36,8 @@ unsigned prepack_bits(const format_row *format);       /* of a code */
 unsigned prepack_vector(unsigned bits);                /* consecutive words of a lane */
 bool prepack_is_split(unsigned bits);                  /* the halves of a pair are 16 bits apart */
 bool prepack_has_byte_pairs(const format_row *format); /* a pair is a byte */
+/* The bit at which a code begins among those of its lane: from "pair" and "half" to "bit". */
+map prepack_order(unsigned bits, bool byte_pairs);
 
 enum { TERNARY_CODES = 48, TERNARY_WORDS = TERNARY_CODES / 8 }; /* codes per block; words per lane */
 

@@ -20,6 +20,17 @@ bool prepack_has_byte_pairs(const format_row *format)
     return !format_is_blocks(format) && format->codec->numbers;
 }
 
+map prepack_order(unsigned bits, bool byte_pairs)
+{
+    const bool is_split = prepack_is_split(bits) && !byte_pairs;
+    const unsigned of_word = is_split ? 16 / bits : UNIT_PAIRS;
+    map order = {0};
+    map_add(&order, "pair", of_word, "bit", is_split ? bits : 2 * bits);
+    map_add(&order, "pair", UNIT_PAIRS / of_word, "bit", 32);
+    map_add(&order, "half", 2, "bit", is_split ? 16 : bits);
+    return order;
+}
+
 unsigned prepack_bits(const format_row *format)
 {
     const block_layout *blocks = block_layout_of(format);

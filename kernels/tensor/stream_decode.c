@@ -129,11 +129,9 @@ static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const
 
 static code_place code_in(ptx_builder *b, const stream *s, const ptx_val *words, unsigned pair, unsigned h)
 {
-    const unsigned bits = s->bits;
-    if (prepack_is_split(bits))
-        return (code_place){words[pair / (16 / bits)], pair % (16 / bits) * bits + 16 * h};
-    const unsigned bit = (2 * pair + h) * bits;
-    if (bit % 32 + bits <= 32)
+    const map order = prepack_order(s->bits, false);
+    const unsigned bit = map_value(&order, "bit", pair, h);
+    if (bit % 32 + s->bits <= 32)
         return (code_place){words[bit / 32], bit % 32};
     return (code_place){ptx_shf_r(b, words[bit / 32], words[bit / 32 + 1], bit % 32), 0};
 }

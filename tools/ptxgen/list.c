@@ -1,4 +1,5 @@
-/* --list: as text, or as JSON for scripts. */
+/* --list: as text, or as JSON for scripts; --map. */
+#include "kernels/maps/map.h"
 #include "tools/ptxgen/tool.h"
 
 #include <stdlib.h>
@@ -191,4 +192,24 @@ int tool_list(const tool_options *options)
     int status = tool_write(options->output, &out);
     tool_text_free(&out);
     return status;
+}
+
+/* ---- --map ---- */
+
+static void print_map(const named_map *named)
+{
+    char text[512];
+    const map m = map_of(named->text);
+    map_print(&m, text, sizeof text);
+    printf("%s: %s\n  %s\n", named->name, named->what, named->text);
+    for (const char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        printf("  %s\n", line);
+}
+
+int tool_map(const tool_options *options)
+{
+    for (int i = 0; map_named(i); i++)
+        if (strcmp(options->name, "all") == 0 || strcmp(options->name, map_named(i)->name) == 0)
+            print_map(map_named(i));
+    return TOOL_OK;
 }

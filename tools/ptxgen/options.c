@@ -1,4 +1,5 @@
 /* The command line. */
+#include "kernels/maps/map.h"
 #include "tools/ptxgen/tool.h"
 
 #include <string.h>
@@ -12,11 +13,13 @@ static const char help[] =
     "       ptxgen --kernel NAME --size KEY=VALUE ... --sm SM [--set KEY=VALUE ...] [--emit FORM] [-o FILE | "
     "--outdir DIR]\n"
     "       ptxgen --all --outdir DIR [--sm LIST] [--set KEY=VALUE ...] [--emit FORM]\n"
+    "       ptxgen --map NAME\n"
     "\n"
     "  --list             the kernels, their settings with values and defaults, the lowest SM of each\n"
     "  --kernel NAME      one kernel\n"
     "  --all              every kernel in its common settings, for a set of SMs, and manifest.json that "
     "names the files\n"
+    "  --map NAME         who holds what: the formulas of a map, such as mma_a_k16; all: of all of them\n"
     "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. the default of --all is "
     "75,80,86,89,90,100,120\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
@@ -58,7 +61,7 @@ static int set_mode(tool_options *o, tool_mode mode)
     if (o->mode == MODE_HELP || mode == MODE_HELP)
         mode = MODE_HELP;
     else if (o->mode != MODE_NONE && o->mode != mode)
-        return tool_usage_error("--list, --kernel, --all and --version exclude each other");
+        return tool_usage_error("--list, --kernel, --all, --map and --version exclude each other");
     o->mode = mode;
     return TOOL_OK;
 }
@@ -73,6 +76,24 @@ static int parse_all(void *options, const char *value)
 {
     (void)value;
     return set_mode(options, MODE_ALL);
+}
+
+static const char *map_name(const void *list, int index)
+{
+    (void)list;
+    const named_map *m = map_named(index);
+    return m ? m->name : NULL;
+}
+
+static int parse_map(void *options, const char *value)
+{
+    tool_options *o = options;
+    o->name = value;
+    bool is_known = strcmp(value, "all") == 0;
+    for (int i = 0; map_named(i); i++)
+        is_known = is_known || strcmp(value, map_named(i)->name) == 0;
+    return is_known ? set_mode(options, MODE_MAP)
+                    : tool_unknown("map", value, map_name, NULL, "ptxgen --map all prints all maps");
 }
 
 static int parse_help(void *options, const char *value)
@@ -196,6 +217,7 @@ static const tool_option table[] = {
     {"--outdir", true, parse_outdir, 0}, {"--comments", false, NULL, offsetof(tool_options, comments)},
     {"--help", false, parse_help, 0},    {"-h", false, parse_help, 0},
     {"--version", false, parse_version, 0}, {"--size", true, parse_size, 0},
+    {"--map", true, parse_map, 0},
 };
 /* clang-format on */
 

@@ -22,6 +22,8 @@ static int run(const tool_options *options)
         return print_version();
     case MODE_LIST:
         return tool_list(options);
+    case MODE_MAP:
+        return tool_map(options);
     case MODE_KERNEL:
         return tool_kernel(options);
     case MODE_ALL:
@@ -29,7 +31,7 @@ static int run(const tool_options *options)
     case MODE_NONE:
         break;
     }
-    return tool_usage_error("say what to do: --list, --kernel NAME or --all");
+    return tool_usage_error("say what to do: --list, --kernel NAME, --all or --map NAME");
 }
 
 int main(int argc, char **argv)

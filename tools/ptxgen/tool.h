@@ -7,7 +7,15 @@
 
 /* ---- options.c ---- */
 
-typedef enum tool_mode { MODE_NONE, MODE_HELP, MODE_VERSION, MODE_LIST, MODE_KERNEL, MODE_ALL } tool_mode;
+typedef enum tool_mode {
+    MODE_NONE,
+    MODE_HELP,
+    MODE_VERSION,
+    MODE_LIST,
+    MODE_MAP,
+    MODE_KERNEL,
+    MODE_ALL
+} tool_mode;
 
 enum { TOOL_SETTINGS_MAX = 32, TOOL_SMS_MAX = 64 };
 
@@ -20,7 +28,7 @@ typedef struct tool_form tool_form;
 typedef struct tool_options {
     tool_mode mode;
     const kernel_row *row;
-    const char *name;      /* the kernel's, as it was given */
+    const char *name;      /* the kernel's or the map's, as it was given */
     kernel_spec spec;      /* the settings implied by the kernel's name, before --set */
     const tool_form *form; /* null: not given */
     const char *output, *outdir;
@@ -160,6 +168,7 @@ const char *tool_known_digest(const char *name);
 /* ---- The modes; all return an exit code ---- */
 
 int tool_list(const tool_options *options); /* list.c */
+int tool_map(const tool_options *options);  /* list.c */
 /* The lowest SM that the kernel can be emitted for with its defaults; null: none. */
 const ptx_sm *tool_lowest_sm(const kernel_row *row);
 int tool_kernel(const tool_options *options); /* emit.c */
