@@ -324,6 +324,10 @@ typedef struct ptxvm_traffic {
     uint64_t requests, sectors;
     uint64_t least_sectors; /* if the distinct bytes of each request were contiguous */
     uint64_t bytes;         /* requested by the lanes */
+    uint64_t
+        first_sectors; /* that no request of the launch touched before: the sum over lines is unique_sectors */
+    uint64_t
+        block_sectors; /* that no request of the block touched before, as far as 4096 sectors remember: what L1 would miss */
 } ptxvm_traffic;
 
 typedef struct ptxvm_counts {

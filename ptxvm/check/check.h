@@ -53,10 +53,17 @@ void vm_check_place(const vm_warp *warp, const vm_op *op, int lane, ptxvm_findin
 
 /* ---- The state per host thread, code, frame, block and region of memory ---- */
 
+/* A sector of global memory (+1; 0: none) that a block has touched. */
+typedef struct check_recent {
+    uint64_t sector, block;
+} check_recent;
+enum { CHECK_RECENT = 4096 };
+
 typedef struct vm_watch {
     bool init, race, sync;
     bool same;                      /* race: stores of the same value are reported, too */
     ptxvm_counts *counts;           /* by site; null: not counted */
+    check_recent *recent;           /* with counts: CHECK_RECENT of them */
     uint32_t *released;             /* race: when each block last released to other blocks */
     uint32_t start;                 /* race: the clock at the start of the launch */
     uint16_t moved_undefined[WARP]; /* of data moved by cp.async, ldmatrix or wmma.load: bit i is byte i */

@@ -74,16 +74,32 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void mark_sectors(const vm_warp *warp, uint64_t first, uint64_t last)
+/* How many of them no one touched before. */
+static uint64_t mark_sectors(const vm_warp *warp, uint64_t first, uint64_t last)
 {
+    uint64_t n = 0;
     const vm_alloc *alloc = vm_memory_nearest(warp->block->launch->vm->memory, first * 32 + 31);
     check_region *region = alloc ? alloc->check : NULL;
     for (uint64_t s = first; region && region->sectors && s <= last; s++) {
         uint64_t at = s - region->first_sector, bit = UINT64_C(1) << at % 64;
         if (at < region->n_sectors &&
             !(atomic_load_explicit(&region->sectors[at / 64], memory_order_relaxed) & bit))
-            atomic_fetch_or_explicit(&region->sectors[at / 64], bit, memory_order_relaxed);
+            n += !(atomic_fetch_or_explicit(&region->sectors[at / 64], bit, memory_order_relaxed) & bit);
     }
+    return n;
+}
+
+/* How many of them the block has not touched; each place remembers one sector. */
+static uint64_t mark_recent(const vm_warp *warp, uint64_t first, uint64_t last)
+{
+    check_recent *recent = vm_watch_of(warp)->recent;
+    uint64_t n = 0, block = warp->block->linear_index;
+    for (uint64_t s = first; s <= last; s++) {
+        check_recent *r = &recent[s % CHECK_RECENT];
+        n += r->sector != s + 1 || r->block != block;
+        *r = (check_recent){s + 1, block};
+    }
+    return n;
 }
 
 /* The lanes' addresses in global memory, in increasing order. */
@@ -115,7 +131,8 @@ static void count_global(vm_warp *warp, ptxvm_traffic *t, const vm_access *acces
         first = first > next_sector ? first : next_sector;
         if (last >= first) {
             t->sectors += last - first + 1;
-            mark_sectors(warp, first, last);
+            t->first_sectors += mark_sectors(warp, first, last);
+            t->block_sectors += mark_recent(warp, first, last);
             next_sector = last + 1;
         }
     }
@@ -194,6 +211,8 @@ static void add_traffic(ptxvm_traffic *to, const ptxvm_traffic *from)
     to->sectors += from->sectors;
     to->least_sectors += from->least_sectors;
     to->bytes += from->bytes;
+    to->first_sectors += from->first_sectors;
+    to->block_sectors += from->block_sectors;
 }
 
 static void add_counts(ptxvm_counts *to, const ptxvm_counts *from)

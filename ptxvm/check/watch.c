@@ -27,8 +27,9 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         if (watch->race && launch->n_blocks <= UINT32_MAX)
             watch->released = calloc(launch->n_blocks, sizeof *watch->released);
         if (counters)
-            *ok =
-                (watch->counts = calloc((size_t)launch->kernel->n_sites + 1, sizeof *watch->counts)) != NULL;
+            *ok = (watch->counts = calloc((size_t)launch->kernel->n_sites + 1, sizeof *watch->counts)) !=
+                      NULL &&
+                  (watch->recent = calloc(CHECK_RECENT, sizeof *watch->recent)) != NULL;
     } else
         *ok = false;
     return watch;
@@ -40,6 +41,7 @@ void vm_watch_free(vm_watch *watch)
         return;
     free(watch->released);
     free(watch->counts);
+    free(watch->recent);
     free(watch);
 }
 

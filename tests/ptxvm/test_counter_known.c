@@ -3,10 +3,14 @@
 
 #include <stdio.h>
 
+typedef struct expected_traffic {
+    uint64_t requests, sectors, least_sectors, bytes;
+} expected_traffic;
+
 /* One warp runs the body; what its last line is expected to cost. */
 typedef struct known {
     const char *name, *body;
-    ptxvm_traffic load, store;
+    expected_traffic load, store;
     uint64_t shared, wavefronts, conflicts;
 } known;
 
@@ -41,7 +45,7 @@ static exec_run count_run(const char *text, uint32_t blocks, uint32_t threads, i
     return run;
 }
 
-static void check_traffic(const ptxvm_traffic *t, const ptxvm_traffic *expected)
+static void check_traffic(const ptxvm_traffic *t, const expected_traffic *expected)
 {
     CHECK_EQ_U64(t->requests, expected->requests);
     CHECK_EQ_U64(t->sectors, expected->sectors);
@@ -62,8 +66,28 @@ TEST_ROWS(CounterKnown, Access, kernels)
         CHECK_EQ_U64(c->total.shared_wavefronts, k->wavefronts);
         CHECK_EQ_U64(c->total.bank_conflicts, k->conflicts);
         CHECK_EQ_U64(c->unique_sectors, k->load.sectors + k->store.sectors);
+        CHECK_EQ_U64(c->total.load.first_sectors, k->load.sectors);
+        CHECK_EQ_U64(c->total.store.block_sectors, k->store.sectors);
     }
     exec_close(&run);
+}
+
+/* Each of three blocks loads the same 128 bytes twice: L1 would have them the second time, L2 in the other blocks. */
+TEST_CASE(CounterKnown, SectorsThatWereTouchedBefore)
+{
+    for (int host_threads = 1; host_threads <= 2; host_threads++) {
+        exec_run run =
+            count_run(CHECK_KERNEL("ld.global.u32 r4, [d1];\nld.global.u32 r5, [d1];"), 3, 32, host_threads);
+        const ptxvm_counters *c = ptxvm_last_counters(run.vm);
+        if (CHECK(c != NULL)) {
+            CHECK_EQ_U64(c->total.load.sectors, 3 * 2 * 4);
+            CHECK_EQ_U64(c->total.load.block_sectors, 3 * 4);
+            CHECK_EQ_U64(c->total.load.first_sectors, 4);
+            CHECK_EQ_U64(c->lines[CHECK_FIRST].load.block_sectors, 3 * 4);
+            CHECK_EQ_U64(c->lines[CHECK_FIRST + 1].load.block_sectors, 0);
+        }
+        exec_close(&run);
+    }
 }
 
 /* Ten instructions before the body; blocks of two warps; the first half of each block goes another way. */
