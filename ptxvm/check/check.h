@@ -7,6 +7,7 @@
  *   memory.c     the same for memory; every access of a kernel passes through it
  *   race.c       who accessed which byte last, and whether the accesses are ordered
  *   sync.c       barriers, member masks, cp.async
+ *   bulk.c       cp.async.bulk
  *   counters.c   counts by op, and their totals; counters_print.c writes them
  *
  * With checks and counters off, none of this costs anything: worker->watch is null, and warps are run by a loop
@@ -64,7 +65,10 @@ typedef struct vm_watch {
     bool same;                      /* race: stores of the same value are reported, too */
     ptxvm_counts *counts;           /* by site; null: not counted */
     check_recent *recent;           /* with counts: CHECK_RECENT of them */
-    uint32_t *released;             /* race: when each block last released to other blocks */
+    uint32_t **released;            /* race: by block and thread: when it last released to others; null: never */
+    uint64_t n_blocks;
+    bool blind;                     /* race: no memory for one of these: blocks are taken to be ordered */
+    const vm_op *outside;           /* init: the last shfl that read a lane that did not take part */
     uint32_t start;                 /* race: the clock at the start of the launch */
     uint16_t moved_undefined[WARP]; /* of data moved by cp.async, ldmatrix or wmma.load: bit i is byte i */
 } vm_watch;
@@ -144,7 +148,13 @@ typedef struct check_region {
 typedef struct block_check {
     check_region *shared;
     uint32_t start; /* on the clock: earlier accesses belong to another block */
-    uint32_t global_acquired;
+    uint32_t grid_acquired
+        [1024]; /* by thread: from other blocks, itself or through others that it has synchronized with */
+    uint32_t grid_latest, grid_latest_of_warp[WARP]; /* the latest of these */
+    uint32_t fenced[1024];  /* by thread: what fences have passed on, once a strong write follows */
+    bool has_fenced;        /* since the last strong write */
+    uint32_t observed;      /* the last strong read */
+    uint32_t proxied[1024]; /* by thread: the last fence.proxy.async after its writes */
     uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
     uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
     uint32_t awaited[1024]; /* by thread: lanes that it waits for at a warp-level instruction */
@@ -155,6 +165,9 @@ typedef struct block_check {
     } rows[WARP][RACE_ROWS]; /* by warp: whole rows accessed recently; see race.c */
     uint8_t *async;          /* by word of shared memory: copies in flight */
     int n_async;
+    struct check_bulk *bulk; /* bulk copies out of shared memory that are under way; see bulk.c */
+    int n_bulk, bulk_capacity;
+    uint32_t bulk_groups[1024]; /* by thread: committed so far */
 } block_check;
 
 static inline vm_watch *vm_watch_of(const vm_warp *warp)
@@ -202,8 +215,10 @@ void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask);
 void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike);
 /* Lanes of the running group that cannot execute one yet: they wait for `missing`. */
 void vm_check_await(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t missing);
-/* A shfl with the operands of all its lanes: none may read from a lane that does not execute it. */
-void vm_check_shuffle_lanes(vm_warp *warp, const vm_op *op, uint32_t mask);
+/* The lanes of a shfl, which has the operands of all of them, that read one that does not execute it; and their
+ * results, which are undefined. */
+uint32_t vm_check_outside(vm_warp *warp, const vm_op *op, uint32_t mask);
+void vm_check_undefined(vm_warp *warp, vm_frame *frame, const vm_op *op, uint32_t lanes);
 
 /* ---- decode.c ---- */
 bool vm_check_decode(vm_code *code);
@@ -213,8 +228,6 @@ bool vm_check_frame_new(vm_warp *warp, vm_frame *frame);
 void vm_check_frame_begin(vm_frame *frame);
 void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t active, uint32_t mask);
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask);
-/* The lane that each lane of a shfl reads. */
-void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP]);
 /* The undefined bytes of one lane of a register; check_set_lane_bytes sets them. */
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
 /* Called when an instruction has moved undefined bytes: those of result i, by lane. */
@@ -244,6 +257,10 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
 const char *check_space_name(pvm_space space);
 
 /* ---- race.c ---- */
+
+/* The way of an access to memory. */
+typedef enum { PATH_PLAIN, PATH_READ_ONLY, PATH_PROXY } race_path;
+
 typedef struct race_access {
     vm_warp *warp;
     const vm_op *op;
@@ -251,7 +268,9 @@ typedef struct race_access {
     uint32_t mask, all;      /* lanes to check; all lanes of the instruction */
     pvm_space space;
     race_reach reach;
+    race_path path;
     bool reads, writes, async;
+    bool uses_object; /* an mbarrier */
 } race_access;
 void check_race(const race_access *a, check_region *region, int lane, uint64_t address, uint64_t offset,
                 uint64_t bytes);
@@ -259,6 +278,11 @@ void check_race(const race_access *a, check_region *region, int lane, uint64_t a
 void check_race_lanes(const race_access *a, check_region *region, uint64_t base);
 void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid);
 void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid);
+/* Fences; strong writes and reads that reach other blocks; fence.proxy.async. */
+void check_fence(vm_warp *warp, uint32_t mask, bool grid);
+void check_signal(vm_warp *warp);
+void check_observe(vm_warp *warp);
+void check_proxy_fence(vm_warp *warp, uint32_t mask);
 void check_free_cells(check_region *region);
 
 /* ---- sync.c ---- */
@@ -276,6 +300,21 @@ void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes);
 void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
                            uint32_t undefined, bool by_thread);
 void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes, bool write);
+
+/* ---- bulk.c ---- */
+/* A bulk copy from .shared `from` to .global `to` begins; the thread commits its group; waits until no more than
+ * `newer` groups are under way, or with `read`, have not read their sources. */
+void vm_check_bulk_out(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t from, uint64_t size);
+void vm_check_bulk_commit(vm_warp *warp, uint32_t mask);
+void vm_check_bulk_wait(vm_warp *warp, uint32_t mask, uint32_t newer, bool read);
+/* Another access to memory that such a copy reads or writes. */
+void check_bulk_access(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
+                       uint64_t bytes, bool write);
+/* A copy to shared memory, or from it, is under way when the block ends. */
+void vm_check_bulk_end(vm_block *block);
+void vm_check_bulk_pending(vm_warp *warp, const vm_op *op, int lane);
+/* A phase of an mbarrier ends while copies that complete on it are under way. */
+void vm_check_early_phase(vm_warp *warp, const vm_op *op, int lane, int copies);
 
 /* ---- counters.c ---- */
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);

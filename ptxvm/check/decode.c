@@ -171,11 +171,11 @@ static bool is_event(const vm_op *op)
     case OP_membar:
     case OP_fence:
     case OP_mbarrier:
+    case OP_atom:
+    case OP_red:
         return true;
     case OP_ld:
     case OP_st:
-    case OP_atom:
-    case OP_red:
         return op->inst->mod[S_SEM] != M_NONE;
     default:
         return op->flags & OPF_MEMBERS;

@@ -1,6 +1,7 @@
 /* Uninitialised registers. A frame has, for each register, a mask of the lanes with an undefined byte, and
  * for those lanes which bytes. The masks alone decide in nearly all cases: a lane that is read must not be
  * set in them, a lane that is written is cleared. */
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -105,16 +106,28 @@ static bool is_predicate(const vm_op *op, const check_op *info, int32_t id)
     return false;
 }
 
+/* The other way to get such bytes, if the kernel has used it. */
+static const char *or_shuffled(const vm_warp *warp, char hint[100])
+{
+    const vm_op *shuffle = vm_watch_of(warp)->outside;
+    hint[0] = 0;
+    if (shuffle)
+        snprintf(hint, 100, ", or that shfl at line %d read from a lane outside its member mask",
+                 shuffle->inst->line);
+    return hint;
+}
+
 static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int lane)
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
+    char hint[100];
     int32_t id = -1;
     for (int i = 0; i < info->n_uses && id < 0; i++)
         if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
             id = info->uses[i];
-    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that were never written",
+    vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that were never written%s",
                     pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id),
-                    is_predicate(op, info, id) ? "depends on" : "holds");
+                    is_predicate(op, info, id) ? "depends on" : "holds", or_shuffled(warp, hint));
 }
 
 /* Lanes with an undefined source: they propagate it, or it is a finding. Once reported, the value counts as
@@ -135,9 +148,10 @@ static void pass_on(vm_warp *warp, const vm_op *op, const check_op *info, uint32
 static void report_guard(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t lanes)
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_UNINITIALISED};
+    char hint[100];
     vm_check_report(warp, op, __builtin_ctz(lanes), &finding, -1,
-                    "the guard of %s is a predicate that depends on bytes that were never written",
-                    pvm_opcode_name(op->inst->op));
+                    "the guard of %s is a predicate that depends on bytes that were never written%s",
+                    pvm_opcode_name(op->inst->op), or_shuffled(warp, hint));
     warp->frame->check->undefined[info->guard] &= ~lanes;
 }
 
@@ -191,13 +205,6 @@ static void run_shuffle(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t 
     memcpy(values, scratch[0], WARP * sizeof *values);
 }
 
-void check_shuffle_sources(vm_warp *warp, const vm_op *op, uint32_t mask, uint32_t source[WARP])
-{
-    for (uint32_t lane = 0; lane < WARP; lane++)
-        source[lane] = lane;
-    run_shuffle(warp, op, mask, source);
-}
-
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask)
 {
     int in = op->n_results;
@@ -215,6 +222,29 @@ void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_
     run_shuffle(warp, op, mask, bytes);
     VM_EACH_LANE(lane, mask)
     check_set_lane_bytes(frame, to, (int)lane, bytes[lane]);
+}
+
+uint32_t vm_check_outside(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    uint32_t source[WARP], outside = 0;
+    if (!vm_watch_of(warp)->init || op->inst->op != OP_shfl || !(op->flags & OPF_MEMBERS) ||
+        mask == UINT32_MAX)
+        return 0;
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        source[lane] = lane;
+    run_shuffle(warp, op, mask, source);
+    VM_EACH_LANE(lane, mask)
+    outside |= (uint32_t) !(mask >> source[lane] & 1) << lane;
+    return outside;
+}
+
+void vm_check_undefined(vm_warp *warp, vm_frame *frame, const vm_op *op, uint32_t lanes)
+{
+    if (!lanes)
+        return;
+    vm_watch_of(warp)->outside = op;
+    VM_EACH_LANE(lane, lanes)
+    check_set_lane_bytes(frame, check_op_at(warp, op)->id[0], (int)lane, UINT16_MAX);
 }
 
 /* ---- Parameters ---- */

@@ -297,6 +297,10 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
     if (watch->sync && shared && warp->block->check->n_async && !issue)
         VM_EACH_LANE(lane, mask)
     check_async(warp, op, (int)lane, access->address[lane] - s.base, access->bytes, access->kind & VM_STORE);
+    if (watch->sync && warp->block->check->n_bulk)
+        VM_EACH_LANE(lane, mask)
+    check_bulk_access(warp, op, (int)lane, s.space, access->address[lane] - (shared ? s.base : 0),
+                      access->bytes, access->kind & VM_STORE);
     if (watch->race && s.region && s.space != SPACE_CONST && !issue) {
         race_access a = {.warp = warp,
                          .op = op,
@@ -307,6 +311,7 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
                          .reads = access->kind & VM_LOAD,
                          .writes = access->kind & VM_STORE,
                          .reach = check_reach(op->inst, NULL, NULL),
+                         .path = op->inst->mod[S_NC] ? PATH_READ_ONLY : PATH_PLAIN,
                          .async = op->inst->mod[S_SUB] == M_async && op->inst->op != OP_cp};
         check_race_lanes(&a, s.region, s.base);
     }
@@ -324,6 +329,12 @@ void vm_check_access(vm_warp *warp, const vm_op *op, const vm_access *access, ui
     else
         VM_EACH_LANE(lane, mask)
     check_lanes(warp, op, access, 1u << lane, mask);
+}
+
+/* mbarrier.init and inval are plain writes. */
+static bool is_initialisation(const pvm_inst *inst)
+{
+    return inst->op == OP_mbarrier && check_reach(inst, NULL, NULL) == REACH_NONE;
 }
 
 void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
@@ -346,6 +357,9 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
     }
     if (watch->sync && s.space == SPACE_SHARED && warp->block->check->n_async && inst->op != OP_mbarrier)
         check_async(warp, op, lane, address - s.base, bytes, kind & VM_STORE);
+    if (watch->sync && warp->block->check->n_bulk && inst->op != OP_cp)
+        check_bulk_access(warp, op, lane, s.space, address - (s.space == SPACE_SHARED ? s.base : 0), bytes,
+                          kind & VM_STORE);
     if (watch->race && s.region && s.space != SPACE_CONST) {
         race_access a = {.warp = warp,
                          .op = op,
@@ -353,7 +367,12 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
                          .space = s.space,
                          .reads = kind & VM_LOAD,
                          .writes = kind & VM_STORE,
-                         .reach = kind == VM_ATOMIC ? REACH_GRID : REACH_NONE};
+                         .uses_object =
+                             kind == VM_ATOMIC && s.space == SPACE_SHARED && !is_initialisation(inst),
+                         .reach = kind != VM_ATOMIC         ? REACH_NONE
+                                  : inst->op == OP_mbarrier ? check_reach(inst, NULL, NULL)
+                                                            : REACH_GRID,
+                         .path = bulk && kind == VM_LOAD ? PATH_PROXY : PATH_PLAIN};
         check_race(&a, s.region, lane, address, address - s.base, bytes);
     }
 }

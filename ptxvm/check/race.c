@@ -5,10 +5,16 @@
  * barrier, fenced ...): an old access of another thread is ordered before a new one if that thread has released
  * since, and this one has acquired since. Warp-level instructions count between the lanes of their warp; barriers
  * and fences of any scope within the block, where the lanes of a warp count as one (a lane may release on behalf of
- * others that it has synchronized with before); fences and the like of a wider scope between blocks, where all
- * threads of a block count as one. This may treat accesses as ordered that are not (the two threads may have
+ * others that it has synchronized with before). Between blocks, releases and acquires of a wider scope count, and
+ * fences before a strong write or after a strong read. A thread that
+ * releases to other blocks does so for what it knows of: its own accesses, and those of threads of its block that it
+ * has synchronized with. Likewise what it acquires from other blocks reaches the threads that synchronize with it
+ * afterwards. This may treat accesses as ordered that are not (the two threads may have
  * synchronized with others), but never the reverse: there are no false alarms. Atomic and other strong accesses do
  * not race with each other if their scopes include both, nor do stores that write the value already there.
+ *
+ * Order is not enough for reads that take another path than writes: ld.global.nc may return what was there when the
+ * kernel began, and a bulk copy out of shared memory what was there before the last fence.proxy.async.
  *
  * There is one cell per four-byte word, until a part of a word is accessed: then one per byte. */
 #include <stdlib.h>
@@ -41,26 +47,119 @@ static void set_times(vm_warp *warp, uint32_t mask, uint32_t *times, uint32_t ti
     of_warp[lane] = time;
 }
 
-void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid)
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t most(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Raises the time of each thread of the block to that of its last access that the lanes `mask` know of: that of
+ * their own accesses is `now`. */
+static void publish(const vm_warp *warp, uint32_t mask, uint32_t now, uint32_t *times)
+{
+    const block_check *check = warp->block->check;
+    uint32_t *own = times + WARP * warp->index, seen = 0;
+    VM_EACH_LANE(lane, mask)
+    seen = most(seen, check->warp_acquired[WARP * warp->index + (int)lane]);
+    for (int lane = 0; lane < WARP; lane++)
+        own[lane] = most(
+            own[lane], mask >> lane & 1 ? now : least(seen, check->warp_released[WARP * warp->index + lane]));
+    for (int w = 0; w < warp->block->n_warps; w++)
+        for (int lane = 0; w != warp->index && lane < WARP; lane++)
+            times[WARP * w + lane] =
+                most(times[WARP * w + lane], least(check->acquired[warp->index], check->released[w]));
+}
+
+/* The times when this block last released to others, by thread; null without memory for them: then it is taken
+ * to have released everything. */
+static uint32_t *grid_times(const vm_warp *warp)
+{
+    uint32_t **blocks = vm_watch_of(warp)->released, **times = blocks + warp->block->linear_index;
+    if (blocks && !*times)
+        *times = calloc((size_t)(WARP * warp->block->n_warps), sizeof **times);
+    if (blocks && !*times)
+        vm_watch_of(warp)->blind = true;
+    return blocks ? *times : NULL;
+}
+
+static void release(vm_warp *warp, uint32_t mask, bool block, uint32_t time)
 {
     block_check *check = warp->block->check;
-    uint32_t time = ++warp->block->launch->vm->checks->clock;
     set_times(warp, mask, check->warp_released, time);
     if (block)
         check->released[warp->index] = time;
-    if (grid && vm_watch_of(warp)->released)
-        vm_watch_of(warp)->released[warp->block->linear_index] = time;
+}
+
+void check_release(vm_warp *warp, uint32_t mask, bool block, bool grid)
+{
+    uint32_t time = ++warp->block->launch->vm->checks->clock, *times = grid ? grid_times(warp) : NULL;
+    release(warp, mask, block, time);
+    if (times)
+        publish(warp, mask, time, times);
+}
+
+/* What lanes learn of other blocks: `others` is the time up to which they have acquired it. */
+static void acquire(vm_warp *warp, uint32_t mask, bool block, uint32_t time, uint32_t others)
+{
+    block_check *check = warp->block->check;
+    uint32_t *of_warp = &check->grid_latest_of_warp[warp->index];
+    set_times(warp, mask, check->warp_acquired, time);
+    if (block)
+        check->acquired[warp->index] = time;
+    VM_EACH_LANE(lane, mask)
+    {
+        uint32_t *own = &check->grid_acquired[WARP * warp->index + (int)lane];
+        *own = most(*own, others);
+    }
+    *of_warp = most(*of_warp, others);
+    check->grid_latest = most(check->grid_latest, others);
 }
 
 void check_acquire(vm_warp *warp, uint32_t mask, bool block, bool grid)
 {
+    const block_check *check = warp->block->check;
+    uint32_t time = ++warp->block->launch->vm->checks->clock;
+    acquire(warp, mask, block, time,
+            grid    ? time
+            : block ? check->grid_latest
+                    : check->grid_latest_of_warp[warp->index]);
+}
+
+/* Between blocks, a fence orders nothing by itself: it releases together with a strong write after it, and acquires
+ * together with a strong read before it. */
+void check_fence(vm_warp *warp, uint32_t mask, bool grid)
+{
     block_check *check = warp->block->check;
     uint32_t time = ++warp->block->launch->vm->checks->clock;
-    set_times(warp, mask, check->warp_acquired, time);
-    if (block)
-        check->acquired[warp->index] = time;
+    release(warp, mask, true, time);
     if (grid)
-        check->global_acquired = time;
+        publish(warp, mask, time, check->fenced);
+    check->has_fenced |= grid;
+    time = ++warp->block->launch->vm->checks->clock;
+    acquire(warp, mask, true, time, most(check->grid_latest, grid ? check->observed : 0));
+}
+
+void check_signal(vm_warp *warp)
+{
+    block_check *check = warp->block->check;
+    uint32_t *times = check->has_fenced ? grid_times(warp) : NULL;
+    for (int i = 0; times && i < WARP * warp->block->n_warps; i++)
+        times[i] = most(times[i], check->fenced[i]);
+    check->has_fenced = false;
+}
+
+void check_observe(vm_warp *warp)
+{
+    warp->block->check->observed = ++warp->block->launch->vm->checks->clock;
+}
+
+void check_proxy_fence(vm_warp *warp, uint32_t mask)
+{
+    publish(warp, mask, ++warp->block->launch->vm->checks->clock, warp->block->check->proxied);
 }
 
 /* One access, of one lane. */
@@ -122,9 +221,10 @@ static inline bool is_ordered(const touch *t, const race_touch *past)
     if (past->state != RACE_SET || past->time < t->since || is_mine(t, past))
         return true;
     if (past->block != t->block) {
-        const uint32_t *blocks = vm_watch_of(t->a->warp)->released;
-        released = blocks ? blocks[past->block] : UINT32_MAX;
-        acquired = blocks ? check->global_acquired : UINT32_MAX;
+        const vm_watch *watch = vm_watch_of(t->a->warp);
+        const uint32_t *times = watch->released ? watch->released[past->block] : NULL;
+        released = times ? times[past->thread] : watch->blind ? UINT32_MAX : 0;
+        acquired = watch->blind ? UINT32_MAX : check->grid_acquired[t->thread];
     } else if (past->thread == RACE_ASYNC) {
         released = UINT32_MAX;
         acquired = check->acquired[t->thread / WARP];
@@ -140,6 +240,17 @@ static inline bool is_ordered(const touch *t, const race_touch *past)
     return acquired > past->time && released > past->time;
 }
 
+/* A write of this launch that is ordered before, and that this read may miss all the same. */
+static inline bool is_missed(const touch *t, const race_touch *write)
+{
+    if (t->a->path == PATH_PLAIN || write->state != RACE_SET || write->time < t->since ||
+        write->thread == RACE_ASYNC)
+        return false;
+    if (t->a->path == PATH_READ_ONLY)
+        return true;
+    return write->block == t->block && t->check->proxied[write->thread] <= write->time;
+}
+
 /* The loop around atom.cas that CUDA's guide shows begins with a plain load. */
 static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
 {
@@ -152,12 +263,14 @@ static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
 
 static bool is_plain_store(const pvm_inst *inst)
 {
-    return inst->op == OP_st && inst->mod[S_SUB] == M_NONE;
+    return (inst->op == OP_st && inst->mod[S_SUB] == M_NONE) || inst->op == OP_stmatrix;
 }
 
 /* The byte that a lane of this store writes to an address. */
 static uint8_t stored_byte(const race_access *a, int lane, uint64_t address)
 {
+    if (a->op->inst->op == OP_stmatrix)
+        return ops_stmatrix_byte(a->warp, a->op, lane, (int)(address - a->access->address[lane]));
     int n = a->op->n_operands - 1 - (a->op->inst->mod[S_HINT] != M_NONE);
     uint64_t size = a->access->bytes / (uint64_t)n, at = address - a->access->address[lane];
     const vm_operand *operand = &a->op->operand[1 + at / size];
@@ -225,19 +338,25 @@ static void report(const touch *t, const race_touch *past, bool was_write)
                        .other_line = other->inst->line};
     find_thread(launch, past, &f);
     const char *copy = past->thread == RACE_ASYNC ? "a copy of " : "";
+    bool scope = past->reach && a->reach;
+    const char *why =
+        !was_write || !is_missed(t, past) || !is_ordered(t, past) ? ", with nothing between to order them"
+        : a->path == PATH_READ_ONLY ? ": ld.global.nc needs memory that nothing writes while the kernel runs"
+                                    : ", with no fence.proxy.async after it: the copy may not see it";
     vm_check_report(
         a->warp, a->op, t->lane, &f, (int)past->site,
         "race: %s %llu bytes at %s address 0x%llx that %sblock (%u,%u,%u), thread (%u,%u,%u) %s at "
-        "line %d, with nothing between to order them%s",
+        "line %d%s%s",
         a->writes ? "writes" : "reads", (unsigned long long)t->bytes, check_space_name(a->space),
         (unsigned long long)t->address, copy, f.other_block[0], f.other_block[1], f.other_block[2],
         f.other_thread[0], f.other_thread[1], f.other_thread[2], was_write ? "wrote" : "read", f.other_line,
-        past->reach && a->reach ? ": a scope of .cta does not reach another block" : "");
+        why, scope ? ": a scope of .cta does not reach another block" : "");
 }
 
 static bool check_pair(const touch *t, const race_touch *past, bool was_write)
 {
-    if (is_ordered(t, past) || are_strong(t, past) || is_cas_loop(t, past, was_write))
+    bool missed = was_write && is_missed(t, past);
+    if (!missed && (is_ordered(t, past) || are_strong(t, past) || is_cas_loop(t, past, was_write)))
         return true;
     if (was_write && t->a->writes && writes_the_same(t, past))
         return true;
@@ -252,6 +371,8 @@ static bool check_pair(const touch *t, const race_touch *past, bool was_write)
 static inline void stamp(const touch *t, race_cell *cell)
 {
     race_touch *to = &cell->write;
+    if (t->a->uses_object && to->state == RACE_SET && to->time >= t->since && !to->reach)
+        return; /* every use of an mbarrier is to be compared with its init */
     if (t->a->writes)
         cell->read[0].state = cell->read[1].state = 0;
     else
@@ -263,7 +384,7 @@ static inline void stamp(const touch *t, race_cell *cell)
 /* The common case: all that there was is ordered before this. The cell is not one that is split. */
 static inline bool touch_in_order(const touch *t, race_cell *cell)
 {
-    if (!is_ordered(t, &cell->write))
+    if (!is_ordered(t, &cell->write) || is_missed(t, &cell->write))
         return false;
     if (t->a->writes && !(is_ordered(t, &cell->read[0]) && is_ordered(t, &cell->read[1])))
         return false;
@@ -380,7 +501,7 @@ static bool is_row_again(const race_access *a)
 void check_race_lanes(const race_access *a, check_region *region, uint64_t base)
 {
     const vm_access *access = a->access;
-    if (is_row_again(a))
+    if (a->path == PATH_PLAIN && is_row_again(a))
         return;
     touch t = touch_of(a, access->bytes);
     VM_EACH_LANE(lane, a->mask)

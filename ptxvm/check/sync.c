@@ -12,21 +12,41 @@ static bool is_wide(const pvm_inst *inst)
     return inst->mod[S_SCOPE] != M_cta && inst->mod[S_SCOPE] != M_cluster; /* a cluster is one block here */
 }
 
+/* mbarrier.init and inval are plain writes: others may use the object only when they are ordered after them. */
+static bool is_mbarrier_use(const pvm_inst *inst)
+{
+    return inst->op == OP_mbarrier && inst->mod[S_SUB] != M_init && inst->mod[S_SUB] != M_inval;
+}
+
 race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases)
 {
     unsigned sem = inst->mod[S_SEM];
     bool atomic = inst->op == OP_atom || inst->op == OP_red;
     if (acquires)
-        *acquires = sem == M_acquire || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
+        *acquires = sem == M_acquire || sem == M_acq_rel || sem == M_sc;
     if (releases)
-        *releases = sem == M_release || sem == M_acq_rel || sem == M_sc || sem == M_volatile;
-    bool strong = atomic || inst->op == OP_mbarrier || (sem != M_NONE && sem != M_weak);
+        *releases = sem == M_release || sem == M_acq_rel || sem == M_sc;
+    bool strong = atomic || is_mbarrier_use(inst) || (sem != M_NONE && sem != M_weak);
     return !strong ? REACH_NONE : is_wide(inst) ? REACH_GRID : REACH_BLOCK;
 }
 
+/* Without .relaxed, a wait on an mbarrier acquires and an arrival releases. */
 static bool is_mbarrier_wait(const pvm_inst *inst)
 {
-    return inst->op == OP_mbarrier && (inst->mod[S_SUB] == M_test_wait || inst->mod[S_SUB] == M_try_wait);
+    return inst->op == OP_mbarrier && (inst->mod[S_SUB] == M_test_wait || inst->mod[S_SUB] == M_try_wait) &&
+           inst->mod[S_SEM] != M_relaxed;
+}
+
+static bool is_arrival(const pvm_inst *inst)
+{
+    return (inst->mod[S_SUB] == M_arrive || inst->mod[S_SUB] == M_arrive_drop) &&
+           inst->mod[S_SEM] != M_relaxed;
+}
+
+/* Orders accesses of one thread by different ways, not threads. */
+static bool is_proxy_fence(const pvm_inst *inst)
+{
+    return inst->mod[S_MODE] == M_proxy && (inst->mod[S_KIND] == M_async || inst->mod[S_KIND] == M_alias);
 }
 
 /* A member mask that does not include the calling lane. */
@@ -98,24 +118,15 @@ void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask)
         report_members(warp, op, mask, exited, "have exited");
 }
 
-void vm_check_shuffle_lanes(vm_warp *warp, const vm_op *op, uint32_t mask)
+static bool writes_to_others(const pvm_inst *inst)
 {
-    uint32_t source[WARP];
-    if (!vm_watch_of(warp)->sync || op->inst->op != OP_shfl || !(op->flags & OPF_MEMBERS))
-        return;
-    check_shuffle_sources(warp, op, mask, source);
-    const vm_u32 *members = vm_value(warp, &op->operand[op->members]);
-    VM_EACH_LANE(lane, mask)
-    {
-        uint32_t from = source[lane];
-        if (mask >> from & 1)
-            continue;
-        ptxvm_finding finding = {.kind = PTXVM_FINDING_MEMBER_MASK};
-        vm_check_report(warp, op, (int)lane, &finding, -1, "shfl reads lane %u, which %s 0x%08x", from,
-                        members[lane] >> from & 1 ? "is not there to execute it, with the member mask"
-                                                  : "is not in the member mask",
-                        members[lane]);
-    }
+    return (inst->op == OP_st || inst->op == OP_atom || inst->op == OP_red) &&
+           check_reach(inst, NULL, NULL) == REACH_GRID;
+}
+
+static bool reads_from_others(const pvm_inst *inst)
+{
+    return (inst->op == OP_ld || inst->op == OP_atom) && check_reach(inst, NULL, NULL) == REACH_GRID;
 }
 
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -128,11 +139,15 @@ void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
     if (!watch->race || op->flags & OPF_MEMBERS)
         return;
     check_reach(inst, NULL, &releases);
-    if (inst->op == OP_fence || inst->op == OP_membar) {
+    if (is_proxy_fence(inst)) {
+        if (inst->mod[S_KIND] == M_async)
+            check_proxy_fence(warp, mask);
+    } else if (inst->op == OP_fence || inst->op == OP_membar) {
+        check_fence(warp, mask, is_wide(inst));
+    } else if (inst->op == OP_mbarrier ? is_arrival(inst) : releases && inst->op != OP_ld)
         check_release(warp, mask, true, is_wide(inst));
-        check_acquire(warp, mask, true, is_wide(inst));
-    } else if (inst->op == OP_mbarrier ? !is_mbarrier_wait(inst) : releases && inst->op != OP_ld)
-        check_release(warp, mask, true, is_wide(inst));
+    if (writes_to_others(inst))
+        check_signal(warp);
 }
 
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -144,9 +159,8 @@ void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
     check_reach(inst, &acquires, NULL);
     if (is_mbarrier_wait(inst) || (acquires && (inst->op == OP_ld || inst->op == OP_atom)))
         check_acquire(warp, mask, true, is_wide(inst));
-    else if ((inst->op == OP_ld || inst->op == OP_atom) &&
-             is_wide(inst)) /* a fence before it may be enough */
-        warp->block->check->global_acquired = ++warp->block->launch->vm->checks->clock;
+    if (reads_from_others(inst))
+        check_observe(warp);
 }
 
 /* ---- Barriers ---- */

@@ -26,6 +26,8 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         watch->start = ++vm->checks->clock;
         if (watch->race && launch->n_blocks <= UINT32_MAX)
             watch->released = calloc(launch->n_blocks, sizeof *watch->released);
+        watch->n_blocks = launch->n_blocks;
+        watch->blind = !watch->released;
         if (counters)
             *ok = (watch->counts = calloc((size_t)launch->kernel->n_sites + 1, sizeof *watch->counts)) !=
                       NULL &&
@@ -39,6 +41,8 @@ void vm_watch_free(vm_watch *watch)
 {
     if (!watch)
         return;
+    for (uint64_t i = 0; watch->released && i < watch->n_blocks; i++)
+        free(watch->released[i]);
     free(watch->released);
     free(watch->counts);
     free(watch->recent);
@@ -69,11 +73,19 @@ void vm_check_block_begin(vm_block *block)
     if (!check)
         return;
     check->start = ++block->launch->vm->checks->clock;
-    check->global_acquired = block->watch->start; /* starting late does not synchronize with others */
-    for (int i = 0; i < WARP * block->n_warps; i++)
+    check->grid_latest = block->watch->start; /* starting late does not synchronize with others */
+    for (int i = 0; i < WARP * block->n_warps; i++) {
         check->warp_acquired[i] = check->warp_released[i] = check->start;
-    for (int w = 0; w < block->n_warps; w++)
+        check->grid_acquired[i] = check->grid_latest;
+        check->proxied[i] = check->fenced[i] = check->bulk_groups[i] = 0;
+    }
+    for (int w = 0; w < block->n_warps; w++) {
         check->acquired[w] = check->released[w] = check->start;
+        check->grid_latest_of_warp[w] = check->grid_latest;
+    }
+    check->n_bulk = 0;
+    check->has_fenced = false;
+    check->observed = 0;
     if (block->watch->init) {
         memset(check->shared->undefined, 1, block->shared_bytes);
         check->shared->n_undefined = block->shared_bytes;
@@ -90,6 +102,7 @@ void vm_check_block_free(vm_block *block)
         return;
     vm_check_region_free(block->check->shared);
     free(block->check->async);
+    free(block->check->bulk);
     free(block->check);
 }
 
@@ -113,7 +126,7 @@ void vm_check_after(vm_warp *warp, const vm_op *op, uint32_t mask)
     const check_op *info = check_op_of(warp, op);
     if (watch->counts && info->late)
         check_count(warp, op, mask, mask);
-    if (watch->race && (info->event || op->inst->op == OP_atom))
+    if (watch->race && info->event)
         check_events_after(warp, op, mask);
 }
 
@@ -131,5 +144,5 @@ void vm_check_members(vm_warp *warp, const vm_op *op, uint32_t mask, bool alike)
         return;
     if (watch->init)
         check_shuffle(warp, op, info, mask);
-    vm_check_shuffle_lanes(warp, op, mask);
+    vm_check_undefined(warp, warp->frame, op, vm_check_outside(warp, op, mask));
 }

@@ -1,8 +1,8 @@
 /* Asynchronous copies: cp.async, cp.async.bulk and cp.reduce.async.bulk.
  *
  * A copy into shared memory is held back until the program waits for it: the program must not see its data
- * earlier, and here it cannot. cp.async completes at cp.async.wait_*, or when some lane looks at the mbarrier of a
- * cp.async.mbarrier.arrive; a bulk copy into shared memory completes when some lane looks at its mbarrier. Copies
+ * earlier, and here it cannot. cp.async completes at cp.async.wait_*, or when some lane has to wait for the mbarrier of a
+ * cp.async.mbarrier.arrive; a bulk copy into shared memory completes when some lane has to wait for its mbarrier. Copies
  * out of shared memory (bulk_group) are done at once: that makes no observable difference. */
 #include <stdlib.h>
 
@@ -131,14 +131,28 @@ static bool land_bulks(vm_warp *warp, uint64_t barrier)
 {
     struct vm_ops_warp *state = warp->ops;
     int kept = 0;
-    for (int i = 0; i < state->n_bulk; i++) {
-        if (state->bulk[i].barrier != barrier)
+    for (int i = 0; i < state->n_bulk; i++)
+        if (state->bulk[i].barrier == barrier) {
+            state->bulk[i].landed = true;
+            if (!land_bulk(warp, &state->bulk[i]))
+                return false;
+        }
+    for (int i = 0; i < state->n_bulk; i++)
+        if (!state->bulk[i].landed)
             state->bulk[kept++] = state->bulk[i];
-        else if (!land_bulk(warp, &state->bulk[i]))
-            return false;
-    }
     state->n_bulk = kept;
     return true;
+}
+
+int ops_async_flying(const vm_block *block, uint64_t barrier)
+{
+    int flying = 0;
+    for (int w = 0; w < block->n_warps; w++) {
+        const struct vm_ops_warp *state = block->warps[w].ops;
+        for (int i = 0; i < state->n_bulk; i++)
+            flying += state->bulk[i].barrier == barrier && !state->bulk[i].landed;
+    }
+    return flying;
 }
 
 bool ops_async_land(vm_block *block, uint64_t barrier)
@@ -351,6 +365,13 @@ static bool bulk_begin(vm_warp *warp, const vm_op *op, int lane, vm_access_kind 
     return copy->host_from;
 }
 
+/* A copy out of shared memory, for the checks: it is done at once, but the program must not rely on that. */
+static void watch_out(vm_warp *warp, const vm_op *op, int lane, const bulk_copy *copy)
+{
+    if (warp->block->check)
+        vm_check_bulk_out(warp, op, lane, copy->to, copy->from, copy->size);
+}
+
 static void copy_masked(uint8_t *to, const uint8_t *from, uint64_t bytes, uint32_t byte_mask)
 {
     if (byte_mask == 0xFFFF)
@@ -371,6 +392,7 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
             continue;
         if (!copy.has_barrier) {
             copy_masked(copy.host_to, copy.host_from, copy.size, copy.byte_mask);
+            watch_out(warp, op, (int)lane, &copy);
             continue;
         }
         struct vm_ops_warp *state = warp->ops;
@@ -410,8 +432,9 @@ static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
             vm_copy_relaxed((uint8_t *)&value, copy.host_from + i, size);
             ops_atomic_apply(apply, copy.host_to + i, (int)size, copy.to_space != SPACE_SHARED, value, 0);
         }
-        if (copy.has_barrier &&
-            !ops_mbarrier_complete_tx(warp, op, (int)lane, copy.barrier, (uint32_t)copy.size))
+        if (!copy.has_barrier)
+            watch_out(warp, op, (int)lane, &copy);
+        else if (!ops_mbarrier_complete_tx(warp, op, (int)lane, copy.barrier, (uint32_t)copy.size))
             return VM_FAULT;
     }
     return VM_NEXT;
@@ -435,6 +458,22 @@ vm_result ops_exec_async(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+/* Copies out of shared memory are complete already: only the checks care about groups of them. */
+static vm_result exec_bulk_commit(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    (void)op;
+    if (warp->block->check)
+        vm_check_bulk_commit(warp, mask);
+    return VM_NEXT;
+}
+
+static vm_result exec_bulk_wait(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    if (warp->block->check)
+        vm_check_bulk_wait(warp, mask, (uint32_t)op->operand[0].bits, op->inst->mod[S_FLAG] == M_read);
+    return VM_NEXT;
+}
+
 static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     (void)warp, (void)op, (void)mask;
@@ -443,8 +482,10 @@ static vm_result exec_nothing(vm_warp *warp, const vm_op *op, uint32_t mask)
 
 static vm_exec_fn *find_bulk(const pvm_inst *inst)
 {
-    if (inst->mod[S_FLAG2] == M_commit_group || inst->mod[S_FLAG2] == M_wait_group)
-        return exec_nothing;
+    if (inst->mod[S_FLAG2] == M_commit_group)
+        return exec_bulk_commit;
+    if (inst->mod[S_FLAG2] == M_wait_group)
+        return exec_bulk_wait;
     if (inst->mod[S_SUB] == M_async)
         return exec_bulk;
     return ops_atomic_find(inst->mod[S_OP], pvm_slot_type(inst, S_TYPE)) ? exec_bulk_reduce : NULL;
@@ -494,9 +535,16 @@ bool vm_ops_warp_begin(vm_warp *warp)
 /* Copies still in flight go into shared memory, which ends with the block. */
 vm_result vm_ops_block_end(vm_block *block)
 {
-    for (int i = 0; i < block->n_warps; i++)
-        if (block->warps[i].ops)
-            block->warps[i].ops->n_copies = block->warps[i].ops->n_bulk = 0;
+    if (block->check)
+        vm_check_bulk_end(block);
+    for (int i = 0; i < block->n_warps; i++) {
+        struct vm_ops_warp *state = block->warps[i].ops;
+        if (!state)
+            continue;
+        for (int k = 0; block->check && k < state->n_bulk; k++)
+            vm_check_bulk_pending(&block->warps[i], state->bulk[k].op, state->bulk[k].lane);
+        state->n_copies = state->n_bulk = 0;
+    }
     return VM_NEXT;
 }
 

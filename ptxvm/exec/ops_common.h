@@ -29,6 +29,7 @@ typedef struct pending_bulk {
     const vm_op *op;
     uint64_t to, from, size, barrier;
     uint8_t lane, from_space;
+    bool landed;
 } pending_bulk;
 
 /* The matrix element of each piece of a wmma fragment: piece (reg * parts + part) * 32 + lane. b1 has the
@@ -50,11 +51,16 @@ struct vm_ops_warp {
 
 /* Completes the copies that an mbarrier waits for, in all warps of the block. Returns false after a fault. */
 bool ops_async_land(vm_block *block, uint64_t barrier);
+/* The bulk copies that will complete on an mbarrier. */
+int ops_async_flying(const vm_block *block, uint64_t barrier);
 
 /* mbarrier objects: `address` in the .shared space. */
 bool ops_mbarrier_arrive(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t count);
 bool ops_mbarrier_add_pending(vm_warp *warp, const vm_op *op, int lane, uint64_t address);
 bool ops_mbarrier_complete_tx(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t bytes);
+
+/* The byte that an stmatrix writes at `byte` of the row that a lane gives the address of. */
+uint8_t ops_stmatrix_byte(vm_warp *warp, const vm_op *op, int row, int byte);
 
 /* Applies an operation of atom and red to one element of `bytes` bytes at host. Null: no such operation for
  * the type. */

@@ -187,6 +187,17 @@ static vm_result exec_stmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+uint8_t ops_stmatrix_byte(vm_warp *warp, const vm_op *op, int row, int byte)
+{
+    const matrix_form *form = op->extra;
+    for (int i = 0; i < 4 * WARP; i++) {
+        matrix_byte at = form->at(i / 4, 0, i % 4);
+        if (at.row == row % form->rows && at.byte == byte)
+            return (uint8_t)(ops_operand(warp, &op->operand[1 + row / form->rows], i / 4) >> 8 * (i % 4));
+    }
+    return 0;
+}
+
 /* A bit mask of bytes becomes bytes of 0 and 1, which are moved like data, and then a bit mask again. */
 static uint32_t bytes_of_bits(uint32_t bits)
 {

@@ -7,6 +7,7 @@
  * The state that an arrive returns is the object as it was before, so it contains the phase and the pending
  * count. */
 #include "ops_common.h"
+#include "ptxvm/check/check.h"
 
 #define COUNT_BITS 20
 #define COUNT_MAX  ((UINT64_C(1) << COUNT_BITS) - 1)
@@ -52,13 +53,18 @@ static vm_u64 *valid_object_at(vm_warp *warp, const vm_op *op, int lane, pvm_spa
 }
 
 /* Stores the object, and starts the next phase when nothing is pending any more. */
-static void update(vm_block *block, vm_u64 *object, uint64_t expected, uint64_t pending, int64_t tx)
+static void update(vm_warp *warp, const vm_op *op, int lane, vm_u64 *object, uint64_t expected,
+                   uint64_t pending, int64_t tx)
 {
     uint64_t parity = *object & PARITY;
     if (pending == 0 && tx == 0) {
         pending = expected;
         parity ^= PARITY;
-        vm_wake(block);
+        if (warp->block->check)
+            vm_check_early_phase(
+                warp, op, lane,
+                ops_async_flying(warp->block, (uint64_t)((uint8_t *)object - warp->block->shared)));
+        vm_wake(warp->block);
     }
     *object = object_of(expected, pending, tx, parity);
 }
@@ -72,7 +78,7 @@ static bool arrive(vm_warp *warp, const vm_op *op, int lane, vm_u64 *object, uin
                  (unsigned long long)count, (unsigned long long)pending);
         return false;
     }
-    update(warp->block, object, expected - drop, pending - count, tx_of(*object) + tx);
+    update(warp, op, lane, object, expected - drop, pending - count, tx_of(*object) + tx);
     return true;
 }
 
@@ -216,7 +222,8 @@ static vm_result exec_mbarrier(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* Copies for the barriers are completed before they are tested. A lane that has to wait lets others run. */
+/* A lane that would have to wait completes the copies for the barrier, and then lets others run. A phase that is over
+ * already completes none: its end does not tell that they are there. */
 static vm_result exec_wait(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const mbarrier_row *row = op->extra;
@@ -228,7 +235,9 @@ static vm_result exec_wait(vm_warp *warp, const vm_op *op, uint32_t mask)
     {
         uint64_t barrier = op->operand[at].space == SPACE_NONE ? a[lane] - VM_SHARED_BASE : a[lane];
         lane_call call = {.warp = warp, .op = op, .lane = (int)lane};
-        if (!ops_async_land(warp->block, barrier) || run_lane(row, &call, at) == VM_FAULT)
+        if (run_lane(row, &call, at) == VM_FAULT)
+            return VM_FAULT;
+        if (!call.result && (!ops_async_land(warp->block, barrier) || run_lane(row, &call, at) == VM_FAULT))
             return VM_FAULT;
         done |= (uint32_t)call.result << lane;
     }

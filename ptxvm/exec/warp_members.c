@@ -119,8 +119,7 @@ static vm_result run_gathered(vm_warp *warp, const vm_op *op, uint32_t mask, con
     warp->block->clock += ahead; /* so that vm_clock is also right for `joint` */
     warp->segment = &joint;
     warp->frame = &together;
-    if (warp->block->watch)
-        vm_check_shuffle_lanes(warp, &joint, all);
+    uint32_t outside = warp->block->watch ? vm_check_outside(warp, &joint, all) : 0;
     vm_result result = op->exec(warp, &joint, all);
     warp->frame = frame;
     warp->segment = segment;
@@ -128,6 +127,9 @@ static vm_result run_gathered(vm_warp *warp, const vm_op *op, uint32_t mask, con
     scatter_results(op, values, frame, mask);
     for (int i = 0; i < n; i++)
         scatter_results(op_of(&groups[i]), values, groups[i].frame, groups[i].mask);
+    vm_check_undefined(warp, frame, op, outside & mask);
+    for (int i = 0; i < n; i++)
+        vm_check_undefined(warp, groups[i].frame, op_of(&groups[i]), outside & groups[i].mask);
     return result;
 }
 

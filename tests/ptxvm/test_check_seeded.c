@@ -20,6 +20,19 @@
 #define LDMATRIX(form, rows) "setp.lt.u32 p0, r0, " rows ";\n@p0 st.shared.u32 [r3], r0;\nbar.sync 0;\nmov.u32 r6, tile;\nand.b32 r7, r0, 7;\nshl.b32 r7, r7, 4;\nadd.u32 r6, r6, r7;\n" \
     "ldmatrix.sync.aligned.m8n8.x1" form ".shared.b16 {r4}, [r6];\n"
 
+/* Blocks write partial sums and count themselves; the last one reads what the others wrote. */
+#define JOIN(before, release, count, acquire, read) \
+    "st.global.u32 [d4], r0;\n" before "\nsetp.ne.u32 p0, r0, 0;\n@p0 bra END;\n" release "\n" count "\n" acquire "\nsetp.eq.u32 p1, r4, 1;\n@p1 " read "\nEND:"
+#define COUNT "atom.global.add.u32 r4, [d0+4092], 1;"
+/* Thread 0 copies 128 bytes to shared memory and waits for them; the lines are those of the macro's arguments. */
+#define BULK(expect, before) \
+    ".shared .align 8 .b64 bar;\nsetp.ne.u32 p0, r0, 0;\n@p0 bra END;\nmbarrier.init.shared.b64 [bar], 1;\n" expect "\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [d0], 128, [bar];\n" before "\n"
+#define BULK_WAIT "WAIT:\nmbarrier.try_wait.parity.shared.b64 p1, [bar], 0;\n@!p1 bra WAIT;\n"
+/* All threads write to tile, and thread 0 copies 128 bytes of it to the buffer. */
+#define BULK_OUT(fence) "st.shared.u32 [r3], r0;\n" fence "\nbar.sync 0;\nsetp.ne.u32 p0, r0, 0;\n@p0 bra END;\ncp.async.bulk.global.shared::cta.bulk_group [d0], [tile], 256;\ncp.async.bulk.commit_group;\n"
+#define BULK_ALL(last) "cp.async.bulk.wait_group" last " 0;\n"
+#define STMATRIX(value) "and.b32 r6, r0, 7;\nshl.b32 r6, r6, 4;\nmov.u32 r7, tile;\nadd.u32 r6, r6, r7;\n" value "\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [r6], {r4};"
+
 static const seeded bugs[] = {
     /* memory */
     {"global_past_the_end", CHECKED("st.global.u32 [d4+3072], r0;"), 2, 256, OOB, 0, 1, 0},
@@ -68,6 +81,21 @@ static const seeded bugs[] = {
     {"blocks_write_one_word", CHECKED("st.global.u32 [d1], r1;"), 2, 1, RACE, 0, 1, 0},
     {"block_reads_what_another_writes", CHECKED("setp.eq.u32 p0, r1, 0;\n@p0 st.global.u32 [d1], 7;\n@!p0 ld.global.u32 r4, [d1];"), 2, 1, RACE, 2, 1, 0},
     {"plain_read_of_atomics", CHECKED("st.shared.u32 [r3], 0;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 32;\n@!p0 atom.shared.add.u32 r4, [tile], 1;\n@p0 ld.shared.u32 r5, [tile];"), 1, 33, RACE, 3, 0, 0},
+    {"volatile_is_no_release", CHECKED("setp.lt.u32 p0, r0, 32;\n@!p0 bra NEXT;\nst.global.u32 [d0], r0;\nst.volatile.global.u32 [d0+4], 1;\nbra END;\nNEXT:\nld.volatile.global.u32 r4, [d0+4];\nld.global.u32 r5, [d0];\nEND:"), 1, 33, RACE, 7, 0, 32},
+    {"volatile_is_no_acquire", CHECKED("setp.eq.u32 p0, r1, 0;\n@!p0 bra NEXT;\nst.global.u32 [d0], r0;\nmembar.gl;\nst.volatile.global.u32 [d0+4], 1;\nbra END;\nNEXT:\nld.volatile.global.u32 r4, [d0+4];\nld.global.u32 r5, [d0];\nEND:"), 2, 1, RACE, 8, 1, 0},
+    {"blocks_joined_without_a_barrier", CHECKED(JOIN("", "membar.gl;", COUNT, "membar.gl;", "ld.global.u32 r5, [d0+128];")), 2, 64, RACE, 8, 1, 0},
+    {"blocks_joined_without_a_warp_sync", CHECKED(JOIN("", "membar.gl;", COUNT, "membar.gl;", "ld.global.u32 r5, [d0+4];")), 2, 32, RACE, 8, 1, 0},
+    {"blocks_joined_without_a_release", CHECKED(JOIN("bar.sync 0;", "", COUNT, "membar.gl;", "ld.global.u32 r5, [d0+128];")), 2, 64, RACE, 8, 1, 0},
+    {"blocks_joined_without_an_acquire", CHECKED(JOIN("bar.sync 0;", "membar.gl;", COUNT, "", "ld.global.u32 r5, [d0+128];")), 2, 64, RACE, 8, 1, 0},
+    {"blocks_joined_by_release_alone", CHECKED(JOIN("bar.sync 0;", "", "atom.release.gpu.global.add.u32 r4, [d0+4092], 1;", "", "ld.global.u32 r5, [d0+128];")), 2, 64, RACE, 8, 1, 0},
+    {"blocks_joined_and_read_by_nc", CHECKED(JOIN("bar.sync 0;", "membar.gl;", COUNT, "membar.gl;", "ld.global.nc.u32 r5, [d0+128];")), 2, 64, RACE, 8, 1, 0},
+    {"blocks_joined_for_another_thread", CHECKED("setp.ne.u32 p0, r0, 0;\nst.global.u32 [d4], r0;\nbar.sync 0;\n@p0 bra NEXT;\nmembar.gl;\n" COUNT "\nmembar.gl;\nst.shared.u32 [tile], r4;\nNEXT:\nsetp.eq.u32 p1, r1, 1;\n@p1 ld.global.u32 r5, [d0+128];"), 2, 64, RACE, 10, 1, 32},
+    {"own_write_read_by_nc", CHECKED("st.global.u32 [d1], r0;\nld.global.nc.u32 r5, [d1];"), 1, 1, RACE, 1, 0, 0},
+    {"stored_matrices_differ", CHECKED(STMATRIX("shr.u32 r4, r0, 5;")), 1, 64, RACE, 5, 0, 32},
+    {"mbarrier_init_without_a_barrier", CHECKED(".shared .align 8 .b64 bar;\nsetp.eq.u32 p0, r0, 0;\n@p0 mbarrier.init.shared.b64 [bar], 64;\nmbarrier.arrive.shared.b64 d5, [bar];"), 1, 64, RACE, 3, 0, 1},
+    {"copied_out_without_a_proxy_fence", CHECKED(BULK_OUT("") BULK_ALL("") "END:"), 1, 64, RACE, 5, 0, 0},
+    {"copied_out_after_a_fence_of_one_thread", CHECKED(BULK_OUT("setp.eq.u32 p1, r0, 0;\n@p1 fence.proxy.async.shared::cta;") BULK_ALL("") "END:"), 1, 64, RACE, 6, 0, 0},
+    {"proxy_fence_is_no_barrier", CHECKED("st.shared.u32 [r3], r0;\nfence.proxy.async.shared::cta;\nxor.b32 r4, r3, 128;\nld.shared.u32 r5, [r4];"), 1, 64, RACE, 3, 0, 32},
     {"bytes_of_one_word", CHECKED("st.shared.u8 [tile+1], r0;"), 1, 2, RACE, 0, 0, 1},
     /* sync */
     {"barrier_in_a_branch", CHECKED("setp.lt.u32 p0, r0, 16;\n@!p0 bra NEXT;\nbar.sync 0;\nNEXT:\nst.global.u32 [d1], r0;\nadd.u32 r4, r0, 1;"), 1, 32, DIVERG, 2, 0, 0},
@@ -82,11 +110,21 @@ static const seeded bugs[] = {
     {"shuffle_that_half_ends_before", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 bra END;\nshfl.sync.bfly.b32 r4, r0, 1, 31, -1;\nEND:"), 1, 32, MEMBER, 2, 0, 0},
     {"vote_that_half_passes_by", CHECKED(PASSED_BY("16", "vote.sync.any.pred p1, p0, -1;")), 1, 32, MEMBER, 2, 0, 0},
     {"warp_sync_that_some_pass_by", CHECKED(PASSED_BY("31", "bar.warp.sync -1;")), 2, 32, MEMBER, 2, 0, 0},
-    {"shuffle_from_outside_the_mask", CHECKED(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;")), 1, 32, MEMBER, 2, 0, 8},
-    {"shuffle_from_no_lane", CHECKED("shfl.sync.bfly.b32 r4, r0, 16, 31, -1;"), 1, 24, MEMBER, 0, 0, 8},
-    {"shuffles_from_outside_in_both_branches", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 bra NEXT;\nsetp.lt.u32 p1, r0, 8;\n@p1 bra LOW;\nshfl.sync.idx.b32 r4, r0, r0, 31, 0xffff;\nbra NEXT;\nLOW:\nshfl.sync.idx.b32 r4, r0, 20, 31, 0xffff;\nNEXT:\nst.global.u32 [d4], r0;"), 1, 32, MEMBER, 7, 0, 0},
+    {"shuffle_from_outside_the_mask", CHECKED(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;\nadd.u32 r5, r4, 1;")), 1, 32, INIT, 3, 0, 8},
+    {"shuffle_from_no_lane", CHECKED("shfl.sync.bfly.b32 r4, r0, 16, 31, -1;\nadd.u32 r5, r4, 1;"), 1, 24, INIT, 1, 0, 8},
+    {"shuffles_from_outside_in_both_branches", CHECKED("setp.ge.u32 p0, r0, 16;\n@p0 bra NEXT;\nsetp.lt.u32 p1, r0, 8;\n@p1 bra LOW;\nshfl.sync.idx.b32 r4, r0, r0, 31, 0xffff;\nbra NEXT;\nLOW:\nshfl.sync.idx.b32 r4, r0, 20, 31, 0xffff;\nNEXT:\n@!p0 setp.eq.u32 p2, r4, 1;\n@!p0 selp.u32 r5, r0, r1, p2;"), 1, 32, INIT, 10, 0, 0},
     {"cp_async_without_wait", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\nld.shared.u32 r4, [r3];\ncp.async.wait_all;"), 1, 32, ASYNC, 2, 0, 0},
     {"cp_async_one_group_short", CHECKED("cp.async.ca.shared.global [r3], [d1], 4;\ncp.async.commit_group;\ncp.async.ca.shared.global [r3+512], [d1], 4;\ncp.async.commit_group;\ncp.async.wait_group 1;\nld.shared.u32 r4, [r3];\nst.shared.u32 [r3+512], r4;\ncp.async.wait_all;"), 1, 32, ASYNC, 6, 0, 0},
+    {"bulk_copy_that_nothing_expects", CHECKED(BULK("mbarrier.arrive.shared.b64 d5, [bar];", "") BULK_WAIT "ld.shared.u32 r5, [tile+4];\nEND:"), 1, 32, ASYNC, 10, 0, 0},
+    {"bulk_copy_and_an_arrival_after_it", CHECKED(BULK("", "mbarrier.arrive.shared.b64 d5, [bar];") BULK_WAIT "END:"), 1, 32, ASYNC, 6, 0, 0},
+    {"bulk_copies_and_bytes_of_one", CHECKED(BULK("mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+128], [d0], 128, [bar];") BULK_WAIT "END:"), 1, 32, ASYNC, 5, 0, 0},
+    {"bulk_copy_pending_at_exit", CHECKED(BULK("mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;", "") "END:"), 1, 32, ASYNC, 5, 0, 0},
+    {"bulk_copy_out_pending_at_exit", CHECKED(BULK_OUT("fence.proxy.async;") "END:"), 1, 64, ASYNC, 5, 0, 0},
+    {"bulk_copy_out_never_committed", CHECKED("st.shared.u32 [r3], r0;\nfence.proxy.async;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 0;\n@p0 cp.async.bulk.global.shared::cta.bulk_group [d0], [tile], 256;\n@p0 cp.async.bulk.wait_group 0;"), 1, 64, ASYNC, 4, 0, 0},
+    {"bulk_copy_out_waited_for_by_another", CHECKED(BULK_OUT("fence.proxy.async;") "END:\n@p0 cp.async.bulk.wait_group 0;"), 1, 64, ASYNC, 5, 0, 0},
+    {"bulk_copy_out_read_back_after_read", CHECKED(BULK_OUT("fence.proxy.async;") BULK_ALL(".read") "ld.global.u32 r5, [d0+4];\nEND:"), 1, 64, ASYNC, 8, 0, 0},
+    {"bulk_copy_out_whose_source_is_written", CHECKED(BULK_OUT("fence.proxy.async;") "st.shared.u32 [tile+252], 7;\n" BULK_ALL("") "END:"), 1, 64, ASYNC, 7, 0, 0},
+    {"bulk_copy_out_one_group_short", CHECKED(BULK_OUT("fence.proxy.async;") "cp.async.bulk.global.shared::cta.bulk_group [d0+1024], [tile], 256;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 1;\nld.global.u32 r4, [d0+252];\nld.global.u32 r5, [d0+1276];\n" BULK_ALL("") "END:"), 1, 64, ASYNC, 11, 0, 0},
 };
 /* clang-format on */
 
@@ -278,8 +316,24 @@ TEST_CASE(CheckNames, WhatMembersAndScopesLack)
         CHECK_KERNEL(PASSED_BY("16", "vote.sync.any.pred p1, p0, -1;")), 1, 32,
         "lanes 0x0000ffff execute vote, whose member mask 0xffffffff names lanes 0xffff0000 as well, "
         "which never came");
-    expect_message(CHECK_KERNEL(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;")), 1, 32,
-                   "shfl reads lane 16, which is not in the member mask 0x0000ffff");
+    expect_message(
+        CHECK_KERNEL(PASSED_BY("16", "shfl.sync.down.b32 r4, r0, 8, 31, 0xffff;\nadd.u32 r5, r4, 1;")), 1, 32,
+        "add computes with r4, which holds bytes that were never written, or that shfl at line 10 read from "
+        "a "
+        "lane outside its member mask");
+    expect_message(CHECK_KERNEL(JOIN("bar.sync 0;", "membar.gl;", COUNT, "membar.gl;",
+                                     "ld.global.nc.u32 r5, [d0+128];")),
+                   2, 64,
+                   "wrote at line 8: ld.global.nc needs memory that nothing writes while the kernel runs");
+    expect_message(CHECK_KERNEL(BULK_OUT("") BULK_ALL("") "END:"), 1, 64,
+                   "wrote at line 8, with no fence.proxy.async after it: the copy may not see it");
+    expect_message(
+        CHECK_KERNEL(BULK_OUT("fence.proxy.async;") BULK_ALL(".read") "ld.global.u32 r5, [d0+4];\nEND:"), 1,
+        64,
+        "which the bulk copy of line 13 may still be writing: cp.async.bulk.wait_group without "
+        ".read has to come first");
+    expect_message(CHECK_KERNEL(BULK("", "mbarrier.arrive.shared.b64 d5, [bar];") BULK_WAIT "END:"), 1, 32,
+                   "a phase of the mbarrier ends while 1 bulk copy that completes on it is under way");
     expect_message(CHECK_KERNEL("red.relaxed.cta.global.add.u32 [d0], 1;"), 2, 1,
                    "a scope of .cta does not reach another block");
     expect_message(CHECK_KERNEL("@p3 st.global.u32 [d1], r0;"), 1, 32,
@@ -332,6 +386,22 @@ TEST_CASE(CheckNames, Parse)
 
 /* ---- Kernels without a bug ---- */
 
+static void expect_clean_on(const char *text, int number, uint32_t blocks)
+{
+    check_result r = check_run(text, blocks, 64, PTXVM_CHECK_ALL, 2);
+    test_push_note("kernel %d: %s", number, r.n ? r.findings[0].message : "");
+    CHECK_EQ_I64(r.status, PTXVM_OK);
+    CHECK_EQ_I64(r.n, 0);
+    test_pop_note();
+    ptxvm_destroy(r.vm);
+}
+
+static void expect_clean(const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        expect_clean_on(texts[i], (int)i, 2);
+}
+
 TEST_CASE(CheckClean, Kernels)
 {
     static const char *const clean[] = {
@@ -376,12 +446,53 @@ TEST_CASE(CheckClean, Kernels)
                      "shfl.sync.bfly.b32 r5, r4, 16, 31, -1;\nbra LAST;\nTOO:\n"
                      "shfl.sync.bfly.b32 r5, r4, 16, 31, -1;\nLAST:\nst.global.u32 [d4], r5;"),
     };
-    for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
-        check_result r = check_run(clean[i], 2, 64, PTXVM_CHECK_ALL, 2);
-        test_push_note("kernel %d: %s", (int)i, r.n ? r.findings[0].message : "");
-        CHECK_EQ_I64(r.status, PTXVM_OK);
-        CHECK_EQ_I64(r.n, 0);
-        test_pop_note();
-        ptxvm_destroy(r.vm);
-    }
+    expect_clean(clean, sizeof clean / sizeof *clean);
+}
+
+/* What the bugs above become when they are repaired. */
+TEST_CASE(CheckClean, JoinsCopiesAndShuffles)
+{
+    static const char *const clean[] = {
+        CHECK_KERNEL(JOIN("bar.sync 0;", "membar.gl;", COUNT, "membar.gl;", "ld.global.u32 r5, [d0+128];")),
+        CHECK_KERNEL(JOIN("bar.sync 0;", "", "atom.acq_rel.gpu.global.add.u32 r4, [d0+4092], 1;", "",
+                          "ld.global.u32 r5, [d0+128];")),
+        CHECK_KERNEL(JOIN("fence.acq_rel.gpu;\nbar.sync 0;", "", COUNT, "fence.acq_rel.gpu;",
+                          "ld.global.u32 r5, [d0+128];")),
+        CHECK_KERNEL(
+            JOIN("bar.warp.sync -1;", "membar.gl;", COUNT, "membar.gl;", "ld.global.u32 r5, [d0+4];")),
+        /* The thread that counts acquires for all of its block. */
+        CHECK_KERNEL(
+            "setp.ne.u32 p0, r0, 0;\nst.global.u32 [d4], r0;\nbar.sync 0;\n@p0 bra NEXT;\nmembar.gl;\n" COUNT
+            "\nmembar.gl;\nst.shared.u32 [tile], r4;\nNEXT:\nbar.sync 0;\nld.shared.u32 r6, [tile];\n"
+            "setp.eq.u32 p1, r6, 1;\n@p1 ld.global.u32 r5, [d0+128];"),
+        CHECK_KERNEL(
+            "setp.eq.u32 p0, r1, 0;\n@!p0 bra NEXT;\nst.global.u32 [d4], r0;\nbar.sync 0;\nmembar.gl;\n"
+            "st.volatile.global.u32 [d0+4092], 1;\nbra END;\nNEXT:\nld.volatile.global.u32 r4, [d0+4092];\n"
+            "membar.gl;\nbar.sync 0;\nld.global.u32 r5, [d1];\nEND:"),
+        CHECK_KERNEL("ld.global.nc.u32 r4, [d1];\nst.shared.u32 [r3], r4;"),
+        CHECK_KERNEL(STMATRIX("mov.u32 r4, 7;")),
+        CHECK_KERNEL(STMATRIX("and.b32 r4, r0, 31;")),
+        CHECK_KERNEL(
+            ".shared .align 8 .b64 bar;\nsetp.eq.u32 p0, r0, 0;\n@p0 mbarrier.init.shared.b64 [bar], 64;\n"
+            "bar.sync 0;\nmbarrier.arrive.shared.b64 d5, [bar];"),
+        CHECK_KERNEL(BULK("mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;", "") BULK_WAIT
+                     "ld.shared.u32 r5, [tile+4];\nEND:"),
+        CHECK_KERNEL(BULK("", "mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;") BULK_WAIT
+                     "ld.shared.u32 r5, [tile+4];\nEND:"),
+        CHECK_KERNEL("and.b32 r4, r0, 31;\nsetp.ge.u32 p0, r4, 16;\n@p0 bra NEXT;\n"
+                     "shfl.sync.down.b32 r5, r0, 8, 31, 0xffff;\nsetp.lt.u32 p1, r4, 8;\n@p1 add.u32 r5, r5, "
+                     "1;\nNEXT:"),
+    };
+    expect_clean(clean, sizeof clean / sizeof *clean);
+    /* One block: copies of two would write the same memory. */
+    static const char *const alone[] = {
+        CHECK_KERNEL(BULK_OUT("fence.proxy.async.shared::cta;")
+                         BULK_ALL("") "ld.global.u32 r5, [d0+4];\nEND:"),
+        CHECK_KERNEL(BULK_OUT("fence.proxy.async;") BULK_ALL(".read") "st.shared.u32 [tile+4], 7;\nEND:"),
+        CHECK_KERNEL("st.shared.u32 [r3], r0;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 0;\n@p0 fence.proxy.async;\n"
+                     "@p0 cp.async.bulk.global.shared::cta.bulk_group [d0], [tile], 256;\n"
+                     "@p0 cp.async.bulk.commit_group;\n@p0 cp.async.bulk.wait_group.read 0;"),
+    };
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+        expect_clean_on(alone[i], (int)i, 1);
 }
