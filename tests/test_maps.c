@@ -1,5 +1,5 @@
 /* Maps against answers worked out by hand, and against the rules of docs/. */
-#include "kernels/gemm/block_values.h"
+#include "kernels/formats/block_reader.h"
 #include "kernels/maps/map.h"
 #include "kernels/tensor/prepack.h"
 

@@ -64,7 +64,8 @@ static void pack_nibbles(ptx_builder *b, const block_layout *layout, const block
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_nibbles = {.fetch = fetch_codes, .split = split_nibbles, .pack = pack_nibbles};
+const block_codes codes_nibbles = {
+    .fetch = fetch_codes, .split = split_nibbles, .pack = pack_nibbles, .step = 4, .mask = 0xF};
 
 /* ---- Q5_0 and Q5_1: bit i of a 32-bit field is bit 4 of element i ---- */
 
@@ -108,8 +109,20 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
     }
 }
 
-const block_codes codes_nibbles_bits = {
-    .fetch = fetch_nibbles_bits, .split = split_nibbles_bits, .pack = pack_nibbles_bits};
+static void gather_nibbles_bits(ptx_builder *b, const block_run *run, unsigned strand, const block_turn *turn,
+                                ptx_val *words)
+{
+    (void)turn;
+    split_nibbles_bits(b, run, strand, words);
+}
+
+const block_codes codes_nibbles_bits = {.fetch = fetch_nibbles_bits,
+                                        .split = split_nibbles_bits,
+                                        .pack = pack_nibbles_bits,
+                                        .gather = gather_nibbles_bits,
+                                        .mask = 0xFF,
+                                        .high_span = 1,
+                                        .high_fields = 8};
 
 /* ---- Q5_K: bit 4 is in a byte that all sections share, one bit per 32 elements ---- */
 
@@ -129,8 +142,25 @@ static void split_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned s
     }
 }
 
-const block_codes codes_nibbles_bytes = {
-    .fetch = fetch_with_high, .split = split_nibbles_bytes, .pack = pack_nibbles, .shared_bit = 4};
+/* The bit above the nibble is rotated into its place. */
+static void gather_nibbles_bytes(ptx_builder *b, const block_run *run, unsigned strand,
+                                 const block_turn *turn, ptx_val *words)
+{
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val high = ptx_shf_l(b, run->high[i], run->high[i], turn[strand].turn);
+        ptx_val low = ptx_and(b, ptx_shr(b, run->codes[i], turn[strand].shift), ptx_u32(b, 0x0F0F0F0F));
+        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x10101010), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
+const block_codes codes_nibbles_bytes = {.fetch = fetch_with_high,
+                                         .split = split_nibbles_bytes,
+                                         .pack = pack_nibbles,
+                                         .shared_bit = 4,
+                                         .gather = gather_nibbles_bytes,
+                                         .mask = 0xFF,
+                                         .high_span = 32,
+                                         .high_fields = 8};
 
 /* ---- Bytes: two's complement becomes an offset code (128) ---- */
 
@@ -147,7 +177,8 @@ static void pack_bytes(ptx_builder *b, const block_layout *layout, const block_p
     store_codes(b, layout, place, strands[0]);
 }
 
-const block_codes codes_bytes = {.fetch = fetch_codes, .split = split_bytes, .pack = pack_bytes};
+const block_codes codes_bytes = {
+    .fetch = fetch_codes, .split = split_bytes, .pack = pack_bytes, .mask = 0xFF, .is_signed = true};
 
 /* ---- Pairs of bits ---- */
 
@@ -172,7 +203,8 @@ static void pack_pairs(ptx_builder *b, const block_layout *layout, const block_p
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_pairs = {.fetch = fetch_codes, .split = split_pairs, .pack = pack_pairs};
+const block_codes codes_pairs = {
+    .fetch = fetch_codes, .split = split_pairs, .pack = pack_pairs, .step = 2, .mask = 3};
 
 /* Q3_K: plus a third bit in a byte that both sections share. */
 static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
@@ -185,8 +217,21 @@ static void split_pairs_mask(ptx_builder *b, const block_run *run, unsigned stra
     }
 }
 
-const block_codes codes_pairs_mask = {
-    .fetch = fetch_with_high, .split = split_pairs_mask, .pack = pack_pairs, .shared_bit = 2};
+static void gather_pairs_mask(ptx_builder *b, const block_run *run, unsigned strand, const block_turn *turn,
+                              ptx_val *words)
+{
+    (void)turn;
+    split_pairs_mask(b, run, strand, words);
+}
+
+const block_codes codes_pairs_mask = {.fetch = fetch_with_high,
+                                      .split = split_pairs_mask,
+                                      .pack = pack_pairs,
+                                      .shared_bit = 2,
+                                      .gather = gather_pairs_mask,
+                                      .mask = 0xFF,
+                                      .high_span = 32,
+                                      .high_fields = 8};
 
 /* ---- Q6_K: a byte of upper bit pairs goes with two bytes of nibbles, 32 bytes apart; strands 0 and 1 have
  * the low nibbles ---- */
@@ -276,11 +321,30 @@ static void split_six_one(ptx_builder *b, const block_run *run, ptx_val strand, 
     }
 }
 
+/* The upper pairs of bits are shifted straight to their place. */
+static void gather_six(ptx_builder *b, const block_run *run, unsigned strand, const block_turn *turn,
+                       ptx_val *words)
+{
+    const ptx_val *nibbles = &run->codes[strand % 2 * RUN_WORDS_MAX];
+    (void)turn;
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val low = strand < 2 ? nibbles[i] : ptx_shr(b, nibbles[i], 4), high = run->high[i];
+        low = ptx_and(b, low, ptx_u32(b, 0x0F0F0F0F));
+        high = strand < 2 ? ptx_shl(b, high, 4 - 2 * strand) : strand == 3 ? ptx_shr(b, high, 2) : high;
+        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x30303030), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
+    }
+}
+
 const block_codes codes_six = {.fetch = fetch_six,
                                .split = split_six,
                                .pack = pack_six,
                                .fetch_one = fetch_six_one,
-                               .split_one = split_six_one};
+                               .split_one = split_six_one,
+                               .gather = gather_six,
+                               .mask = 0xFF,
+                               .low_span = 64,
+                               .high_span = 32,
+                               .high_fields = 4};
 
 /* ---- Digits of base 3 ---- */
 
@@ -328,4 +392,5 @@ static void pack_ternary(ptx_builder *b, const block_layout *layout, const block
     store_codes(b, layout, place, words);
 }
 
-const block_codes codes_ternary = {.fetch = fetch_codes, .split = split_ternary, .pack = pack_ternary};
+const block_codes codes_ternary = {
+    .fetch = fetch_codes, .split = split_ternary, .pack = pack_ternary, .is_ternary = true};

@@ -1,6 +1,19 @@
 /* How the scales of blocks are stored: from the bytes of a block to the scale and addend of a strand. */
 #include "kernels/formats/blocks.h"
 
+/* ---- Fields of a header ---- */
+
+/* `bits` bits, from `bit` of byte `byte` of the block on: u32. */
+static ptx_val field(ptx_builder *b, const block_layout *layout, const block_header *h, unsigned byte,
+                     unsigned bit, unsigned bits)
+{
+    const unsigned place = block_header_place(layout, byte + bit / 8), position = place % 4 * 8 + bit % 8;
+    ptx_val word = h->words[place / 4];
+    if (position == 0 && bits == 32)
+        return word;
+    return position + bits == 32 ? ptx_shr(b, word, (int)position) : ptx_bfe(b, word, position, bits);
+}
+
 /* ---- One scale per block ---- */
 
 static void fetch_f16(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -20,7 +33,38 @@ static void strand_of_d(ptx_builder *b, const block_run *run, unsigned strand, b
     out->scale = run->d;
 }
 
-const block_scales scales_f16 = {.fetch = fetch_f16, .open = open_d, .strand = strand_of_d};
+static block_scale header_d(ptx_builder *b, const block_layout *layout, const block_header *h,
+                            unsigned element)
+{
+    (void)b, (void)layout, (void)element;
+    return (block_scale){.scale = h->d, .addend = h->second};
+}
+
+static ptx_val selected(ptx_builder *b, ptx_val word, ptx_val selector)
+{
+    return selector.kind == PTX_NOTHING ? word : ptx_prmt(b, word, ptx_u32(b, 0), selector);
+}
+
+/* d, and the field that follows it in the same word. */
+static void take_halves(ptx_builder *b, const ptx_val *words, ptx_val selector, block_run *run)
+{
+    ptx_val both[2];
+    ptx_unpack(b, PTX_F16, ptx_as(b, PTX_F16X2, selected(b, words[0], selector)), both, 2);
+    run->d = both[0], run->second = both[1];
+}
+
+static void take_byte(ptx_builder *b, const ptx_val *words, ptx_val selector, block_run *run)
+{
+    run->d = selected(b, words[0], selector);
+}
+
+const block_scales scales_f16 = {.fetch = fetch_f16,
+                                 .take = take_halves,
+                                 .head_bytes = 2,
+                                 .open = open_d,
+                                 .strand = strand_of_d,
+                                 .from_header = header_d,
+                                 .has_d = true};
 
 static void fetch_second(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -42,7 +86,14 @@ static void strand_with_minimum(ptx_builder *b, const block_run *run, unsigned s
     out->addend = run->second;
 }
 
-const block_scales scales_f16_min = {.fetch = fetch_second, .open = open_both, .strand = strand_with_minimum};
+const block_scales scales_f16_min = {.fetch = fetch_second,
+                                     .take = take_halves,
+                                     .head_bytes = 2,
+                                     .open = open_both,
+                                     .strand = strand_with_minimum,
+                                     .from_header = header_d,
+                                     .has_d = true,
+                                     .has_second = true};
 
 static void fetch_f32(ptx_builder *b, const block_layout *layout, block_run *run)
 {
@@ -55,7 +106,19 @@ static void open_nothing(ptx_builder *b, block_run *run)
     (void)b, (void)run;
 }
 
-const block_scales scales_f32 = {.fetch = fetch_f32, .open = open_nothing, .strand = strand_of_d};
+static block_scale header_f32(ptx_builder *b, const block_layout *layout, const block_header *h,
+                              unsigned element)
+{
+    (void)element;
+    return (block_scale){.scale = ptx_as(b, PTX_F32, field(b, layout, h, layout->at.scale, 0, 32))};
+}
+
+const block_scales scales_f32 = {.fetch = fetch_f32,
+                                 .open = open_nothing,
+                                 .strand = strand_of_d,
+                                 .from_header = header_f32,
+                                 .header_words = 1, /* the sums of Q8_K follow */
+                                 .is_f32 = true};
 
 /* ---- One-byte scales, halved because their codes stand for twice the values ---- */
 
@@ -80,7 +143,20 @@ static void open_e8m0(ptx_builder *b, block_run *run)
     run->d = block_half_of_e8m0(b, run->d);
 }
 
-const block_scales scales_e8m0 = {.fetch = fetch_byte, .open = open_e8m0, .strand = strand_of_d};
+static block_scale header_e8m0(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element)
+{
+    (void)element;
+    return (block_scale){.scale = block_half_of_e8m0(b, field(b, layout, h, layout->at.scale, 0, 8))};
+}
+
+const block_scales scales_e8m0 = {.fetch = fetch_byte,
+                                  .take = take_byte,
+                                  .head_bytes = 1,
+                                  .open = open_e8m0,
+                                  .strand = strand_of_d,
+                                  .from_header = header_e8m0,
+                                  .is_power_of_two = true};
 
 /* One scale per section. */
 static void fetch_ue4m3(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -103,7 +179,26 @@ static void open_ue4m3(ptx_builder *b, block_run *run)
     run->d = block_half_of_ue4m3(b, run->d);
 }
 
-const block_scales scales_ue4m3 = {.fetch = fetch_ue4m3, .open = open_ue4m3, .strand = strand_of_d};
+static block_scale header_ue4m3(ptx_builder *b, const block_layout *layout, const block_header *h,
+                                unsigned element)
+{
+    ptx_val code = field(b, layout, h, layout->at.scales + element / 16, 0, 8);
+    return (block_scale){.scale = block_half_of_ue4m3(b, code)};
+}
+
+/* Two threads have two neighbouring sections each. */
+static ptx_val select_ue4m3(ptx_builder *b, ptx_val thread, unsigned run)
+{
+    return ptx_mad(b, ptx_and(b, thread, 1), 2, ptx_u32(b, 0x4440 + run));
+}
+
+const block_scales scales_ue4m3 = {.fetch = fetch_ue4m3,
+                                   .open = open_ue4m3,
+                                   .strand = strand_of_d,
+                                   .take = take_byte,
+                                   .select = select_ue4m3,
+                                   .from_header = header_ue4m3,
+                                   .extent = 16};
 
 /* ---- K-quants: a small integer for every 16 or 32 elements, in units of d and dmin ---- */
 
@@ -117,6 +212,23 @@ static void set_scale_and_minimum(ptx_builder *b, const block_run *run, ptx_val 
 {
     out->scale = times_integer(b, run->d, scale);
     out->addend = ptx_neg(b, times_integer(b, run->second, minimum));
+}
+
+static block_scale with_minimum(ptx_builder *b, const block_header *h, ptx_val scale, ptx_val minimum)
+{
+    return (block_scale){.scale = times_integer(b, h->d, scale),
+                         .addend = ptx_neg(b, times_integer(b, h->second, minimum))};
+}
+
+static ptx_val upper_six(ptx_builder *b, ptx_val upper, ptx_val lower)
+{
+    return ptx_or(b, lower, ptx_shl(b, upper, 4));
+}
+
+/* Six bits less 32, in units of d. */
+static ptx_val times_less_32(ptx_builder *b, ptx_val d, ptx_val six)
+{
+    return times_integer(b, d, ptx_sub(b, ptx_as(b, PTX_S32, six), 32));
 }
 
 /* One scale per 16 elements: the bytes for the strands of a section are two apart, starting with the half
@@ -144,7 +256,20 @@ static void strand_q2_k(ptx_builder *b, const block_run *run, unsigned strand, b
     set_scale_and_minimum(b, run, scale, minimum, out);
 }
 
-const block_scales scales_q2_k = {.fetch = fetch_q2_k, .open = open_both, .strand = strand_q2_k};
+static block_scale header_q2_k(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element)
+{
+    const unsigned byte = layout->at.scales + element / 16;
+    return with_minimum(b, h, field(b, layout, h, byte, 0, 4), field(b, layout, h, byte, 4, 4));
+}
+
+const block_scales scales_q2_k = {.fetch = fetch_q2_k,
+                                  .open = open_both,
+                                  .strand = strand_q2_k,
+                                  .from_header = header_q2_k,
+                                  .extent = 16,
+                                  .has_d = true,
+                                  .has_second = true};
 
 /* Q3_K: six bits. The lower four are in the first eight bytes, one nibble per section; the upper two of
  * strands s and s + 2 share one of the other four bytes. */
@@ -161,11 +286,24 @@ static void strand_q3_k(ptx_builder *b, const block_run *run, unsigned strand, b
     ptx_val place = ptx_shl(b, run->place.section, 2);
     ptx_val low = ptx_and(b, ptx_shr(b, run->scales[strand], place), 15);
     ptx_val high = ptx_bfe(b, ptx_shr(b, run->scales[4 + strand % 2], place), strand / 2 * 2, 2);
-    ptx_val scale = ptx_as(b, PTX_S32, ptx_or(b, low, ptx_shl(b, high, 4)));
-    out->scale = times_integer(b, run->d, ptx_sub(b, scale, 32));
+    out->scale = times_less_32(b, run->d, upper_six(b, high, low));
 }
 
-const block_scales scales_q3_k = {.fetch = fetch_q3_k, .open = open_d, .strand = strand_q3_k};
+static block_scale header_q3_k(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element)
+{
+    const unsigned i = element / 16, scales = layout->at.scales;
+    ptx_val lower = field(b, layout, h, scales + i % 8, i / 8 * 4, 4),
+            upper = field(b, layout, h, scales + 8 + i % 4, i / 4 * 2, 2);
+    return (block_scale){.scale = times_less_32(b, h->d, upper_six(b, upper, lower))};
+}
+
+const block_scales scales_q3_k = {.fetch = fetch_q3_k,
+                                  .open = open_d,
+                                  .strand = strand_q3_k,
+                                  .from_header = header_q3_k,
+                                  .extent = 16,
+                                  .has_d = true};
 
 /* Q4_K and Q5_K: six bits each for the eight strands of four sections, in three times four bytes. Those of
  * the first two sections are in the low bits of the first eight bytes; those of the other two have their
@@ -177,11 +315,6 @@ static void fetch_q4_k(ptx_builder *b, const block_layout *layout, block_run *ru
     block_address at = block_field_at(b, &run->place, layout->at.scales, more, 2);
     for (unsigned i = 0; i < 3; i++)
         run->scales[i] = ptx_cvt(b, PTX_U32, block_load_as(b, &at, PTX_U16, (int)(4 * i)));
-}
-
-static ptx_val upper_six(ptx_builder *b, ptx_val upper, ptx_val lower)
-{
-    return ptx_or(b, lower, ptx_shl(b, upper, 4));
 }
 
 static void strand_q4_k(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)
@@ -196,7 +329,28 @@ static void strand_q4_k(ptx_builder *b, const block_run *run, unsigned strand, b
     set_scale_and_minimum(b, run, scale, minimum, out);
 }
 
-const block_scales scales_q4_k = {.fetch = fetch_q4_k, .open = open_both, .strand = strand_q4_k};
+static block_scale header_q4_k(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element)
+{
+    const unsigned i = element / 32, scales = layout->at.scales;
+    if (i < 4)
+        return with_minimum(b, h, field(b, layout, h, scales + i, 0, 6),
+                            field(b, layout, h, scales + i + 4, 0, 6));
+    ptx_val scale =
+        upper_six(b, field(b, layout, h, scales + i - 4, 6, 2), field(b, layout, h, scales + i + 4, 0, 4));
+    ptx_val minimum =
+        upper_six(b, field(b, layout, h, scales + i, 6, 2), field(b, layout, h, scales + i + 4, 4, 4));
+    return with_minimum(b, h, scale, minimum);
+}
+
+const block_scales scales_q4_k = {.fetch = fetch_q4_k,
+                                  .open = open_both,
+                                  .strand = strand_q4_k,
+                                  .from_header = header_q4_k,
+                                  .extent = 32,
+                                  .has_d = true,
+                                  .has_second = true,
+                                  .is_unpacked_by_team = true};
 
 /* Q6_K: signed bytes. */
 static void fetch_q6_k(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -221,8 +375,21 @@ static void fetch_q6_k_one(ptx_builder *b, const block_layout *layout, block_run
     run->scales[0] = block_load_as(b, &at, PTX_S8, 0);
 }
 
-const block_scales scales_q6_k = {
-    .fetch = fetch_q6_k, .open = open_d, .strand = strand_q6_k, .fetch_one = fetch_q6_k_one};
+static block_scale header_q6_k(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element)
+{
+    const unsigned place = block_header_place(layout, layout->at.scales + element / 16);
+    ptx_val scale = ptx_bfe(b, ptx_as(b, PTX_S32, h->words[place / 4]), place % 4 * 8, 8);
+    return (block_scale){.scale = times_integer(b, h->d, scale)};
+}
+
+const block_scales scales_q6_k = {.fetch = fetch_q6_k,
+                                  .open = open_d,
+                                  .strand = strand_q6_k,
+                                  .fetch_one = fetch_q6_k_one,
+                                  .from_header = header_q6_k,
+                                  .extent = 16,
+                                  .has_d = true};
 
 /* IQ4_XS: six bits per section, the upper two of which are in a separate u16. */
 static void fetch_iq4_xs(ptx_builder *b, const block_layout *layout, block_run *run)
@@ -240,9 +407,39 @@ static void open_iq4_xs(ptx_builder *b, block_run *run)
     ptx_val section = run->place.section, nibble = ptx_shl(b, ptx_and(b, section, 1), 2);
     ptx_val low = ptx_and(b, ptx_shr(b, run->scales[0], nibble), 15);
     ptx_val high = ptx_and(b, ptx_shr(b, run->second, ptx_shl(b, section, 1)), 3);
-    ptx_val scale = ptx_as(b, PTX_S32, ptx_or(b, low, ptx_shl(b, high, 4)));
+    ptx_val six = upper_six(b, high, low);
     open_d(b, run);
-    run->d = times_integer(b, run->d, ptx_sub(b, scale, 32));
+    run->d = times_less_32(b, run->d, six);
 }
 
-const block_scales scales_iq4_xs = {.fetch = fetch_iq4_xs, .open = open_iq4_xs, .strand = strand_of_d};
+static block_scale header_iq4_xs(ptx_builder *b, const block_layout *layout, const block_header *h,
+                                 unsigned element)
+{
+    const unsigned i = element / 32;
+    ptx_val lower = field(b, layout, h, layout->at.scales + i / 2, i % 2 * 4, 4),
+            upper = field(b, layout, h, layout->at.second, 2 * i, 2);
+    return (block_scale){.scale = times_less_32(b, h->d, upper_six(b, upper, lower))};
+}
+
+/* Each thread has a section, and two share the byte of the lower bits of their scales. */
+static ptx_val select_iq4_xs(ptx_builder *b, ptx_val thread, unsigned run)
+{
+    (void)run;
+    return ptx_add(b, ptx_shr(b, thread, 1), 0x4440);
+}
+
+static void take_iq4_xs(ptx_builder *b, const ptx_val *words, ptx_val selector, block_run *run)
+{
+    take_halves(b, words, (ptx_val){0}, run);
+    run->second = ptx_shr(b, words[0], 16);
+    run->scales[0] = selected(b, words[1], selector);
+}
+
+const block_scales scales_iq4_xs = {.fetch = fetch_iq4_xs,
+                                    .take = take_iq4_xs,
+                                    .select = select_iq4_xs,
+                                    .open = open_iq4_xs,
+                                    .strand = strand_of_d,
+                                    .from_header = header_iq4_xs,
+                                    .extent = 32,
+                                    .has_d = true};

@@ -9,27 +9,30 @@ static const int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                       1,    13,   25,  38,  53,  69,  89,  113};
 static const int8_t e2m1_doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-/* Elements, bytes, fields, sections (count, span, strands), codes, scales, bias, table, encoder, search. */
+/* Elements, bytes, fields, sections (count, span, strands), codes, scales, bias, table, encoder, search, banks. Conflicts
+ * remain for Q5_0 and Q8_K, wherever teams lie, and for the upper bits of Q6_K, which would need other places than its
+ * nibbles. MXFP4, and IQ4_XS between the entries of a table, use words at two of the four places in the vectors of a
+ * team; those of another team go between them. */
 /* clang-format off */
 static const block_layout layouts[] = {
-    {QDNN_BLOCK_Q4_0,    32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     8,   NULL,         &encoder_q4_0, NULL},
-    {QDNN_BLOCK_Q4_1,    32,  20, {.codes = 4,  .scale = 0, .second = 2},                {{1, 16, 2}},   &codes_nibbles,       &scales_f16_min, 0,   NULL,         &encoder_q4_1, NULL},
-    {QDNN_BLOCK_Q5_0,    32,  22, {.codes = 6,  .high = 2, .scale = 0},                  {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16,     16,  NULL,         &encoder_q5_0, NULL},
-    {QDNN_BLOCK_Q5_1,    32,  24, {.codes = 8,  .high = 4, .scale = 0, .second = 2},     {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16_min, 0,   NULL,         &encoder_q5_1, NULL},
-    {QDNN_BLOCK_Q8_0,    32,  34, {.codes = 2,  .scale = 0},                             {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_0, NULL},
-    {QDNN_BLOCK_Q8_1,    32,  36, {.codes = 4,  .scale = 0, .second = 2},                {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_1, NULL},
-    {QDNN_BLOCK_Q2_K,   256,  84, {.codes = 16, .scale = 80, .second = 82, .scales = 0}, {{2, 32, 4}},   &codes_pairs,         &scales_q2_k,    0,   NULL,         NULL, &search_q2_k},
-    {QDNN_BLOCK_Q3_K,   256, 110, {.codes = 32, .high = 0, .scale = 108, .scales = 96},  {{2, 32, 4}},   &codes_pairs_mask,    &scales_q3_k,    4,   NULL,         NULL, &search_q3_k},
-    {QDNN_BLOCK_Q4_K,   256, 144, {.codes = 16, .scale = 0, .second = 2, .scales = 4},   {{4, 32, 2}},   &codes_nibbles,       &scales_q4_k,    0,   NULL,         NULL, &search_q4_k},
-    {QDNN_BLOCK_Q5_K,   256, 176, {.codes = 48, .high = 16, .scale = 0, .second = 2, .scales = 4}, {{4, 32, 2}}, &codes_nibbles_bytes, &scales_q4_k, 0, NULL,    NULL, &search_q5_k},
-    {QDNN_BLOCK_Q6_K,   256, 210, {.codes = 0,  .high = 128, .scale = 208, .scales = 192}, {{2, 32, 4}}, &codes_six,           &scales_q6_k,    32,  NULL,         NULL, &search_q6_k},
-    {QDNN_BLOCK_Q8_K,   256, 292, {.codes = 4,  .scale = 0},                             {{1, 256, 1}},  &codes_bytes,         &scales_f32,     128, NULL,         NULL, NULL},
-    {QDNN_BLOCK_IQ4_NL,  32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     0,   iq4_values,   NULL, NULL},
-    {QDNN_BLOCK_IQ4_XS, 256, 136, {.codes = 8,  .scale = 0, .second = 2, .scales = 4},   {{8, 16, 2}},   &codes_nibbles,       &scales_iq4_xs,  0,   iq4_values,   NULL, NULL},
-    {QDNN_BLOCK_TQ1_0,  256,  54, {.codes = 0,  .scale = 52},   {{1, 32, 5}, {1, 16, 5}, {1, 4, 4}},    &codes_ternary,       &scales_f16,     1,   NULL,         &encoder_ternary, NULL},
-    {QDNN_BLOCK_TQ2_0,  256,  66, {.codes = 0,  .scale = 64},                            {{2, 32, 4}},   &codes_pairs,         &scales_f16,     1,   NULL,         &encoder_ternary, NULL},
-    {QDNN_BLOCK_MXFP4,   32,  17, {.codes = 1,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_e8m0,    0,   e2m1_doubled, &encoder_mxfp4, NULL},
-    {QDNN_BLOCK_NVFP4,   64,  36, {.codes = 4,  .scales = 0},                            {{4, 8, 2}},    &codes_nibbles,       &scales_ue4m3,   0,   e2m1_doubled, NULL, NULL},
+    {QDNN_BLOCK_Q4_0,    32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     8,   NULL,         &encoder_q4_0, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q4_1,    32,  20, {.codes = 4,  .scale = 0, .second = 2},                {{1, 16, 2}},   &codes_nibbles,       &scales_f16_min, 0,   NULL,         &encoder_q4_1, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q5_0,    32,  22, {.codes = 6,  .high = 2, .scale = 0},                  {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16,     16,  NULL,         &encoder_q5_0, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q5_1,    32,  24, {.codes = 8,  .high = 4, .scale = 0, .second = 2},     {{1, 16, 2}},   &codes_nibbles_bits,  &scales_f16_min, 0,   NULL,         &encoder_q5_1, NULL, {64, 32}, {64, 32}},
+    {QDNN_BLOCK_Q8_0,    32,  34, {.codes = 2,  .scale = 0},                             {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_0, NULL, {16, 64}, {16, 64}},
+    {QDNN_BLOCK_Q8_1,    32,  36, {.codes = 4,  .scale = 0, .second = 2},                {{1, 32, 1}},   &codes_bytes,         &scales_f16,     128, NULL,         &encoder_q8_1, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q2_K,   256,  84, {.codes = 16, .scale = 80, .second = 82, .scales = 0}, {{2, 32, 4}},   &codes_pairs,         &scales_q2_k,    0,   NULL,         NULL, &search_q2_k, {64, 32}, {64, 32}},
+    {QDNN_BLOCK_Q3_K,   256, 110, {.codes = 32, .high = 0, .scale = 108, .scales = 96},  {{2, 32, 4}},   &codes_pairs_mask,    &scales_q3_k,    4,   NULL,         NULL, &search_q3_k, {64, 32}, {64, 32}},
+    {QDNN_BLOCK_Q4_K,   256, 144, {.codes = 16, .scale = 0, .second = 2, .scales = 4},   {{4, 32, 2}},   &codes_nibbles,       &scales_q4_k,    0,   NULL,         NULL, &search_q4_k, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q5_K,   256, 176, {.codes = 48, .high = 16, .scale = 0, .second = 2, .scales = 4}, {{4, 32, 2}}, &codes_nibbles_bytes, &scales_q4_k, 0, NULL,    NULL, &search_q5_k, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q6_K,   256, 210, {.codes = 0,  .high = 128, .scale = 208, .scales = 192}, {{2, 32, 4}}, &codes_six,           &scales_q6_k,    32,  NULL,         NULL, &search_q6_k, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q8_K,   256, 292, {.codes = 4,  .scale = 0},                             {{1, 256, 1}},  &codes_bytes,         &scales_f32,     128, NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ4_NL,  32,  18, {.codes = 2,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_f16,     0,   iq4_values,   NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ4_XS, 256, 136, {.codes = 8,  .scale = 0, .second = 2, .scales = 4},   {{8, 16, 2}},   &codes_nibbles,       &scales_iq4_xs,  0,   iq4_values,   NULL, NULL, {32, 64}, {8, 64}},
+    {QDNN_BLOCK_TQ1_0,  256,  54, {.codes = 0,  .scale = 52},   {{1, 32, 5}, {1, 16, 5}, {1, 4, 4}},    &codes_ternary,       &scales_f16,     1,   NULL,         &encoder_ternary, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_TQ2_0,  256,  66, {.codes = 0,  .scale = 64},                            {{2, 32, 4}},   &codes_pairs,         &scales_f16,     1,   NULL,         &encoder_ternary, NULL, {64, 32}, {64, 32}},
+    {QDNN_BLOCK_MXFP4,   32,  17, {.codes = 1,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_e8m0,    0,   e2m1_doubled, &encoder_mxfp4, NULL, {8, 64}, {8, 64}},
+    {QDNN_BLOCK_NVFP4,   64,  36, {.codes = 4,  .scales = 0},                            {{4, 8, 2}},    &codes_nibbles,       &scales_ue4m3,   0,   e2m1_doubled, NULL, NULL, {32, 64}, {32, 64}},
 };
 /* clang-format on */
 _Static_assert(sizeof layouts / sizeof layouts[0] == QDNN_BLOCK_NVFP4, "a row for each block format");

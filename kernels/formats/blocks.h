@@ -34,6 +34,12 @@ typedef struct block_scales block_scales;   /* how scales are stored */
 typedef struct block_encoder block_encoder; /* how values become codes */
 typedef struct block_search block_search;   /* the same for K-quants: search.h */
 
+/* Bytes, modulo the 128 of all banks, by which the copies of two teams of a warp, and of two pairs of teams, are apart in
+ * shared memory: loads of the four teams then use different banks, as far as that is possible. */
+typedef struct block_banks {
+    uint8_t second, pair;
+} block_banks;
+
 typedef struct block_layout {
     qdnnBlockFormat_t block;
     unsigned elements, bytes;
@@ -45,6 +51,8 @@ typedef struct block_layout {
     const int8_t *table;          /* or the 16 numbers that codes stand for */
     const block_encoder *encoder; /* either this or `search`; neither: the format can only be read */
     const block_search *search;
+    block_banks banks,
+        banks_between; /* of copies in memory of their own; between the entries of a byte_table */
 } block_layout;
 
 /* The layout of a block format; null for other formats. */
@@ -169,6 +177,12 @@ void block_pack(ptx_builder *b, const block_layout *layout, const block_place *p
 
 /* ---- The parts that the rows of the table refer to ---- */
 
+/* How a thread whose strands are known only at run time finds them, in formats with two strands whose odd threads take
+ * strand 1 first: where its nibbles begin (u32), and the rotation that brings their fifth bit to bit 4. */
+typedef struct block_turn {
+    ptx_val shift, turn;
+} block_turn;
+
 struct block_codes {
     void (*fetch)(ptx_builder *b, const block_layout *layout, block_run *run);
     /* Words with one code per byte. */
@@ -182,9 +196,33 @@ struct block_codes {
     /* A single strand whose number (u32) is computed at run time. Null: not supported. */
     void (*fetch_one)(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand);
     void (*split_one)(ptx_builder *b, const block_run *run, ptx_val strand, ptx_val *words);
+    /* For decoding by masks: words that hold the codes of a strand in their bytes, from bit `step` * strand on and under
+     * `mask`. Null: the words as they were loaded. */
+    void (*gather)(ptx_builder *b, const block_run *run, unsigned strand, const block_turn *turn,
+                   ptx_val *words);
+    unsigned step;
+    uint8_t mask;
+    /* Codes are bytes in two's complement; split makes them offset codes. */
+    bool is_signed;
+    bool is_ternary; /* digits of base 3 */
+    /* Where the bits of codes lie (block_parts), in formats with upper bits in bytes of their own: the span of the lower
+     * bits (0: that of the sections), and span and fields of the upper ones. */
+    unsigned low_span, high_span, high_fields;
 };
 extern const block_codes codes_nibbles, codes_nibbles_bits, codes_nibbles_bytes, codes_bytes, codes_pairs,
     codes_pairs_mask, codes_six, codes_ternary;
+
+/* The part of a block that holds no codes, in words: all of its bytes in their order (block_parts.c). */
+enum { BLOCK_HEADER_MAX = 9 };
+typedef struct block_header {
+    ptx_val words[BLOCK_HEADER_MAX]; /* u32 */
+    ptx_val d, second;               /* f32, as far as the format has them */
+} block_header;
+
+/* A scale, and an addend if there is one. */
+typedef struct block_scale {
+    ptx_val scale, addend;
+} block_scale;
 
 struct block_scales {
     void (*fetch)(ptx_builder *b, const block_layout *layout, block_run *run);
@@ -193,6 +231,23 @@ struct block_scales {
     void (*strand)(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out);
     /* For a single strand, which is then accessed as strand 0. */
     void (*fetch_one)(ptx_builder *b, const block_layout *layout, block_run *run, ptx_val strand);
+    /* From the header: the scale of the elements from `element` on, which is known when the kernel is emitted. */
+    block_scale (*from_header)(ptx_builder *b, const block_layout *layout, const block_header *h,
+                               unsigned element);
+    /* From the first words of a block, which a thread has loaded: the scales of its run, picked by selectors of prmt. select
+     * makes a selector for run `run` of a thread of a team that shares blocks; where a thread has whole blocks, the selector
+     * takes `head_bytes` bytes from where the block begins in its word (empty: at its beginning). */
+    void (*take)(ptx_builder *b, const ptx_val *words, ptx_val selector, block_run *run);
+    ptx_val (*select)(ptx_builder *b, ptx_val thread, unsigned run);
+    unsigned head_bytes;
+    unsigned extent;        /* elements that share a scale; 0: the whole block */
+    unsigned header_words;  /* how many words of the header scales depend on; 0: all */
+    bool has_d, has_second; /* an f16 at `scale`, at `second` */
+    bool
+        is_f32; /* one f32 scale: no multiple of 2^-24 below 2^24, as products of f16 and small integers are */
+    bool is_power_of_two; /* one byte, an exponent */
+    /* Packed bits of all strands, which a team of threads unpacks together (block_reader.c). */
+    bool is_unpacked_by_team;
 };
 extern const block_scales scales_f16, scales_f16_min, scales_f32, scales_e8m0, scales_ue4m3, scales_q2_k,
     scales_q3_k, scales_q4_k, scales_q6_k, scales_iq4_xs;
@@ -201,6 +256,32 @@ extern const block_scales scales_f16, scales_f16_min, scales_f32, scales_e8m0, s
 ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e);
 /* Half the value of GGUF's UE4M3 number e (u32 in 0 to 255), as f32. */
 ptx_val block_half_of_ue4m3(ptx_builder *b, ptx_val e);
+
+/* ---- Where the bits of codes lie in a block, and its header (block_parts.c) ---- */
+
+/* Each byte is divided into `fields` fields of equal width. Field f of byte j of a run of `span` bytes belongs to element f *
+ * span + j of the run. */
+typedef struct block_part {
+    unsigned first; /* byte */
+    unsigned span, fields;
+} block_part;
+/* The lower bits of codes and, if it has fields, the upper ones. */
+typedef struct block_parts {
+    unsigned bits;
+    block_part low, high;
+} block_parts;
+block_parts block_parts_of(const block_layout *layout);
+unsigned block_part_bytes(const block_layout *layout, const block_part *part);
+/* Five digits of base 3 in a byte count as a code of 8 bits. */
+unsigned block_code_count(const block_layout *layout);
+
+unsigned block_header_bytes(const block_layout *layout);
+/* The place in the header of a byte of the block that is not part of a code, and the reverse. */
+unsigned block_header_place(const block_layout *layout, unsigned byte);
+unsigned block_header_byte(const block_layout *layout, unsigned place);
+/* Sets d and second of a header whose words are loaded; an f16 of it. */
+void block_header_open(ptx_builder *b, const block_layout *layout, block_header *h);
+ptx_val block_header_half(ptx_builder *b, const block_layout *layout, const block_header *h, unsigned byte);
 
 /* ---- Bytes of a block, accessed as widely as their alignment allows ---- */
 

@@ -4,11 +4,6 @@
 
 enum { BLOCK_WORDS_MAX = 9 };
 
-static ptx_val selected(ptx_builder *b, ptx_val word, ptx_val selector)
-{
-    return ptx_prmt(b, word, ptx_u32(b, 0), selector);
-}
-
 /* ---- Whole blocks ---- */
 
 /* Whether a thread has a whole block of each round. Its alignment is then the same in all rounds. */
@@ -36,8 +31,9 @@ static void begin_whole_blocks(ptx_builder *b, const blocks *s, segments *g)
     for (unsigned o = 0; o < s->outputs; o++)
         g->words_at[o] = ptx_sub(b, g->places[o][0].block, skew);
     g->turn = ptx_mad(b, skew, 0x1111, ptx_u32(b, 0x3210 + 0x1111 * (layout->at.codes % 4)));
-    g->head[0] = layout->scales == &scales_e8m0 ? ptx_add(b, skew, 0x4440)
-                                                : ptx_mad(b, skew, 0x11, ptx_u32(b, 0x4410));
+    if (!is_aligned(layout))
+        g->head[0] = layout->scales->head_bytes == 1 ? ptx_add(b, skew, 0x4440)
+                                                     : ptx_mad(b, skew, 0x11, ptx_u32(b, 0x4410));
 }
 
 static void load_whole_block(ptx_builder *b, const block_layout *layout, ptx_val at, unsigned offset,
@@ -46,24 +42,6 @@ static void load_whole_block(ptx_builder *b, const block_layout *layout, ptx_val
     const unsigned n = layout->bytes % 8 ? 1 : 2;
     for (unsigned i = 0; i < words_of_block(layout); i += n)
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, at, (int)(offset + 4 * i), &words[i], (int)n);
-}
-
-static void two_halves(ptx_builder *b, ptx_val word, ptx_val both[2])
-{
-    ptx_unpack(b, PTX_F16, ptx_as(b, PTX_F16X2, word), both, 2);
-}
-
-/* d, and the field that follows it in the same word. */
-static void whole_block_head(ptx_builder *b, const segments *g, const block_layout *layout, ptx_val word,
-                             block_run *run)
-{
-    ptx_val both[2];
-    if (layout->scales == &scales_e8m0) {
-        run->d = selected(b, word, g->head[0]);
-        return;
-    }
-    two_halves(b, is_aligned(layout) ? word : selected(b, word, g->head[0]), both);
-    run->d = both[0], run->second = both[1];
 }
 
 /* The word at `offset` of a block, shifted to begin at `offset`; fields are as far from a word boundary as
@@ -81,7 +59,7 @@ static void take_whole_block(ptx_builder *b, const blocks *s, const segments *g,
     const block_layout *layout = s->share.layout;
     for (unsigned i = 0; i < s->share.runs; i++) {
         block_run *run = &round->runs[i];
-        whole_block_head(b, g, layout, words[0], run);
+        layout->scales->take(b, words, g->head[0], run);
         for (unsigned k = 0; 4 * k < s->share.bytes; k++)
             run->codes[k] =
                 whole_block_word(b, g, layout, words, layout->at.codes + i * s->share.bytes + 4 * k);
@@ -118,7 +96,7 @@ static void fetch_part(ptx_builder *b, const blocks *s, const segments *g, ptx_v
 /* The bytes of one load: threads load a round in aligned units of one or two words. */
 static unsigned between_unit(const block_layout *layout)
 {
-    return layout->block == QDNN_BLOCK_IQ4_XS ? 8 : 4;
+    return has_whole_blocks(layout) ? 4 : block_align(layout);
 }
 
 static unsigned between_units(const block_layout *layout)
@@ -151,29 +129,19 @@ static void begin_between(ptx_builder *b, const blocks *s, segments *g, ptx_val 
             g->between_at[r][k] =
                 ptx_add(b, rows, segment_between(b, s, ptx_add(b, position, r * g->shape.of_round)));
     }
-    if (layout->block == QDNN_BLOCK_IQ4_XS)
-        g->head[0] = ptx_add(b, ptx_shr(b, s->thread, 1), 0x4440);
-    for (unsigned i = 0; i < 2 && layout->block == QDNN_BLOCK_NVFP4; i++)
-        g->head[i] = ptx_mad(b, ptx_and(b, s->thread, 1), 2, ptx_u32(b, 0x4440 + i));
+    for (unsigned i = 0; i < s->share.runs && !has_whole_blocks(layout); i++)
+        g->head[i] = layout->scales->select(b, s->thread, i);
 }
 
-static void take_iq4_xs(ptx_builder *b, const segments *g, const ptx_val *words, block_run *run)
+/* First the block's header, then the codes of the thread's runs. */
+static void take_parts(ptx_builder *b, const blocks *s, const segments *g, const ptx_val *words,
+                       block_round *round)
 {
-    ptx_val both[2];
-    two_halves(b, words[0], both);
-    run->d = both[0];
-    run->second = ptx_shr(b, words[0], 16);
-    run->scales[0] = selected(b, words[1], g->head[0]);
-    for (unsigned k = 0; k < RUN_WORDS_MAX; k++)
-        run->codes[k] = words[2 + k];
-}
-
-static void take_nvfp4(ptx_builder *b, const segments *g, const ptx_val *words, block_round *round)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        round->runs[i].d = selected(b, words[0], g->head[i]);
-        for (unsigned k = 0; k < 2; k++)
-            round->runs[i].codes[k] = words[1 + 2 * i + k];
+    const unsigned header = between_unit(s->share.layout) / 4, of_run = s->share.bytes / 4;
+    for (unsigned i = 0; i < s->share.runs; i++) {
+        s->share.layout->scales->take(b, words, g->head[i], &round->runs[i]);
+        for (unsigned k = 0; k < of_run; k++)
+            round->runs[i].codes[k] = words[header + i * of_run + k];
     }
 }
 
@@ -186,12 +154,7 @@ static void fetch_between(ptx_builder *b, const blocks *s, const segments *g, un
     for (unsigned k = 0; k < between_units(layout); k++)
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, g->between_at[number][k],
                    (int)(output * g->shape.stride), &words[k * n], (int)n);
-    if (has_whole_blocks(layout))
-        take_whole_block(b, s, g, words, round);
-    else if (layout->block == QDNN_BLOCK_IQ4_XS)
-        take_iq4_xs(b, g, words, &round->runs[0]);
-    else
-        take_nvfp4(b, g, words, round);
+    (has_whole_blocks(layout) ? take_whole_block : take_parts)(b, s, g, words, round);
 }
 
 /* ---- All of them ---- */

@@ -12,26 +12,6 @@ enum {
     TABLE_SHARED_BYTES = 35 << 10 /* for blocks next to a table: together they fit 99 KB */
 };
 
-/* Where to place the four teams of a warp so that their loads have no bank conflicts: bytes, modulo the
- * 128 of all banks, between the two teams of a pair, and between pairs. Conflicts remain for Q5_0 and
- * Q8_K, wherever teams lie, and for the upper bits of Q6_K, which would need other places than its
- * nibbles. MXFP4, and IQ4_XS between the entries of a table, use words at two of the four places in the
- * vectors of a team; those of another team go between them. */
-typedef struct team_offsets {
-    unsigned second, pair;
-} team_offsets;
-
-static team_offsets team_offsets_of(const block_layout *layout, bool between)
-{
-    const bool is_dense = layout->bytes % 8 == 0 && layout->elements < ROUND;
-    const bool has_pairs = layout->codes == &codes_pairs || layout->codes == &codes_pairs_mask;
-    if (layout->block == QDNN_BLOCK_MXFP4 || (between && layout->block == QDNN_BLOCK_IQ4_XS))
-        return (team_offsets){8, 64};
-    if (layout->block == QDNN_BLOCK_Q8_0)
-        return (team_offsets){16, 64};
-    return is_dense || has_pairs ? (team_offsets){64, 32} : (team_offsets){32, 64};
-}
-
 /* The smallest number >= x that is `rest` modulo BANKS_BYTES. */
 static unsigned round_up_to_remainder(unsigned x, unsigned rest)
 {
@@ -41,15 +21,15 @@ static unsigned round_up_to_remainder(unsigned x, unsigned rest)
 /* The shape for a given number of rounds; segment_of takes as many rounds as there is room for. */
 static segment_shape segment_with(const block_layout *layout, unsigned outputs, unsigned rounds)
 {
-    const team_offsets offsets = team_offsets_of(layout, false);
+    const block_banks banks = layout->banks;
     segment_shape s = {
         .rounds = rounds, .of_round = ROUND / layout->elements * layout->bytes, .pitch = TEAM * LOAD_BYTES};
     const unsigned bytes = s.rounds * s.of_round, step = bytes & -bytes;
     const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
     s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
     s.stride = s.vectors * LOAD_BYTES;
-    s.second = round_up_to_remainder(s.stride * outputs, offsets.second);
-    s.pair = round_up_to_remainder(s.second + s.stride * outputs, offsets.pair);
+    s.second = round_up_to_remainder(s.stride * outputs, banks.second);
+    s.pair = round_up_to_remainder(s.second + s.stride * outputs, banks.pair);
     return s;
 }
 
@@ -85,9 +65,9 @@ static segment_shape segment_between_of(const block_layout *layout, unsigned out
  * elsewhere. */
 ptx_val segment_between(ptx_builder *b, const blocks *s, ptx_val at)
 {
-    const team_offsets offsets = team_offsets_of(s->share.layout, true);
-    ptx_val turned = ptx_mad(b, ptx_and(b, s->team, 1), offsets.second, at);
-    turned = ptx_mad(b, ptx_and(b, ptx_shr(b, s->team, 1), 1), offsets.pair, turned);
+    const block_banks banks = s->share.layout->banks_between;
+    ptx_val turned = ptx_mad(b, ptx_and(b, s->team, 1), banks.second, at);
+    turned = ptx_mad(b, ptx_and(b, ptx_shr(b, s->team, 1), 1), banks.pair, turned);
     ptx_val run = ptx_shr(b, at, ceil_log2(BYTE_TABLE_RUN));
     return ptx_mad(b, run, BYTE_TABLE_PITCH, ptx_and(b, turned, BYTE_TABLE_RUN - 1));
 }
@@ -95,7 +75,8 @@ ptx_val segment_between(ptx_builder *b, const blocks *s, ptx_val at)
 /* Whether vectors go to places where only their halves are aligned. */
 static bool has_halves(const blocks *s)
 {
-    return team_offsets_of(s->share.layout, s->between).second % LOAD_BYTES != 0;
+    const block_layout *layout = s->share.layout;
+    return (s->between ? layout->banks_between : layout->banks).second % LOAD_BYTES != 0;
 }
 
 /* Rounds per turn of the loop. With several, the misalignment of blocks of 4 n + 2 bytes is known when the

@@ -3,6 +3,7 @@
  * in shared memory as f32, a window of a few rounds at a time, in the order in which threads read it. */
 #include "kernels/gemm/blocks.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/teams.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -382,7 +383,7 @@ ptx_val blocks_shared(ptx_builder *b, blocks *s, const char *name, unsigned byte
  * rows, scaling the weights takes fewer instructions than scaling the sums. */
 static bool sums_are_in_units(const blocks *s)
 {
-    return s->share.fast == BLOCK_BY_TABLE && s->share.layout->scales == &scales_e8m0 &&
+    return s->share.fast == BLOCK_BY_TABLE && s->share.layout->scales->is_power_of_two &&
            s->spec->data == QDNN_DATA_F16 && s->rows <= ROWS_IN_UNITS;
 }
 

@@ -2,7 +2,7 @@
 #ifndef QDNN_KERNELS_GEMM_BLOCKS_H
 #define QDNN_KERNELS_GEMM_BLOCKS_H
 
-#include "kernels/gemm/block_values.h"
+#include "kernels/formats/block_reader.h"
 #include "kernels/gemm/lanes.h"
 #include "kernels/gemm/window.h"
 

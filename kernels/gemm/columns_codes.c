@@ -2,7 +2,7 @@
  * in shared memory together with the window of x. */
 #include "kernels/gemm/columns_codes.h"
 
-#include "kernels/gemm/block_values.h"
+#include "kernels/formats/block_reader.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * same position in every row, and decoding needs only a few numbers per column and group. */
 #include "kernels/gemm/columns_codes.h"
 
-#include "kernels/gemm/block_values.h"
+#include "kernels/formats/block_reader.h"
 
 #include <math.h>
 

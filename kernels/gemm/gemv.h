@@ -23,7 +23,7 @@
 #ifndef QDNN_KERNELS_GEMV_H
 #define QDNN_KERNELS_GEMV_H
 
-#include "kernels/gemm/byte_table.h"
+#include "kernels/formats/byte_table.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/stretches.h"
 #include "kernels/gemm/weights.h"

@@ -3,10 +3,7 @@
 #ifndef QDNN_KERNELS_GEMM_TEAMS_H
 #define QDNN_KERNELS_GEMM_TEAMS_H
 
-#include "kernels/kernels.h"
-#include "ptxgen/ptx.h"
-
-enum { TEAM = 8 };
+#include "kernels/formats/block_reader.h"
 
 /* Outputs per team: two where a tile has few rows; with more rows there are no registers for them. */
 unsigned team_outputs(const kernel_spec *spec);

@@ -71,7 +71,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 {
     const block_layout *layout = block_layout_of(row->format);
     const uint64_t rows = spec->tile_rows;
-    if (!layout || layout->block != QDNN_BLOCK_TQ1_0) {
+    if (!layout || !layout->codes->is_ternary) {
         snprintf(error, error_size, "product ternary takes TQ1_0 blocks");
         return false;
     }

@@ -156,7 +156,7 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     p.m.q = q;
     if (!p.blocks)
         p.m = matrix_begin(b, &q, &args);
-    if (p.blocks && prepack_is_ternary(p.blocks)) {
+    if (p.blocks && p.blocks->codes->is_ternary) {
         prepack_ternary(b, &p, thread_count(b), spec->unpack);
         return;
     }

@@ -53,28 +53,8 @@ uint64_t prepack_bytes(const format_row *format, uint64_t n, uint64_t k);
 
 /* ---- Blocks ---- */
 
-/* Whether codes are ternary digits (TQ1_0). */
-bool prepack_is_ternary(const block_layout *layout);
-unsigned prepack_header_bytes(const block_layout *layout);
-/* The place in the header of a byte of the block that is not part of a code, and the reverse. */
-unsigned prepack_header_place(const block_layout *layout, unsigned byte);
-unsigned prepack_header_byte(const block_layout *layout, unsigned place);
 /* The format of integers of `bits` bits with separate scales, whose codec reads such codes. */
 const format_row *prepack_integers(unsigned bits);
-
-/* Where the bits of codes lie in a block: each byte is divided into `fields` fields of equal width. Field
- * f of byte j of a run of `span` bytes belongs to element f * span + j of the run. */
-typedef struct block_part {
-    unsigned first; /* byte */
-    unsigned span, fields;
-} block_part;
-/* The lower bits of codes and, if it has fields, the upper ones. */
-typedef struct block_parts {
-    unsigned bits;
-    block_part low, high;
-} block_parts;
-block_parts prepack_parts(const block_layout *layout);
-unsigned part_bytes(const block_layout *layout, const block_part *part);
 
 /* ---- What the kernel's files share ---- */
 

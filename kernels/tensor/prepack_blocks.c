@@ -47,7 +47,7 @@ static ptx_val bits_of(ptx_builder *b, const block_part *part, ptx_val block, pt
 
 ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val k)
 {
-    const block_parts parts = prepack_parts(p->blocks);
+    const block_parts parts = block_parts_of(p->blocks);
     const unsigned elements = p->blocks->elements;
     ptx_val block = prepack_block_address(b, p, n, ptx_shr(b, k, ceil_log2(elements)));
     ptx_val element = ptx_and(b, ptx_cvt(b, PTX_U32, k), (int)elements - 1);
@@ -64,7 +64,7 @@ ptx_val prepack_block_code(ptx_builder *b, const packing *p, ptx_val n, ptx_val 
 static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
                               unsigned place)
 {
-    const unsigned all = prepack_header_bytes(p->blocks), step = place + 4 <= all ? 4 : all % 4;
+    const unsigned all = block_header_bytes(p->blocks), step = place + 4 <= all ? 4 : all % 4;
     return ptx_at(b, ptx_mad(b, columns, ptx_u64(b, place), first), n, step);
 }
 
@@ -72,10 +72,10 @@ static ptx_val header_address(ptx_builder *b, const packing *p, ptx_val first, p
 static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val columns, ptx_val n,
                         ptx_val block, bool back)
 {
-    const unsigned all = prepack_header_bytes(p->blocks);
+    const unsigned all = block_header_bytes(p->blocks);
     ptx_val exists = ptx_setp(b, PTX_LT, n, p->n);
     for (unsigned place = 0; place < all; place++) {
-        const int in_block = (int)prepack_header_byte(p->blocks, place);
+        const int in_block = (int)block_header_byte(p->blocks, place);
         ptx_val packed = header_address(b, p, first, columns, n, place / 4 * 4);
         if (back) {
             ptx_if(b, exists);
@@ -98,7 +98,7 @@ void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool b
     ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, columns, of_row), step);
     ptx_val block = ptx_div(b, at, columns), n = ptx_sub(b, at, ptx_mul(b, block, columns));
     ptx_val first =
-        ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, prepack_header_bytes(p->blocks)), headers);
+        ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, block_header_bytes(p->blocks)), headers);
     move_header(b, p, first, columns, n, prepack_block_address(b, p, n, block), back);
     ptx_end_for(b);
 }
@@ -110,7 +110,8 @@ void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool b
 static void unpack_part(ptx_builder *b, const packing *p, const block_part *part, unsigned shift,
                         ptx_val step)
 {
-    const unsigned elements = ceil_log2(p->blocks->elements), bytes = ceil_log2(part_bytes(p->blocks, part));
+    const unsigned elements = ceil_log2(p->blocks->elements),
+                   bytes = ceil_log2(block_part_bytes(p->blocks, part));
     ptx_val of_row = ptx_shr(b, p->k, elements), all = ptx_shl(b, ptx_mul(b, p->n, of_row), bytes);
     ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
     ptx_val number = ptx_shr(b, at, bytes), n = ptx_div(b, number, of_row),
@@ -129,7 +130,7 @@ static void unpack_part(ptx_builder *b, const packing *p, const block_part *part
 
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step)
 {
-    const block_parts parts = prepack_parts(p->blocks);
+    const block_parts parts = block_parts_of(p->blocks);
     unpack_part(b, p, &parts.low, 0, step);
     if (parts.high.fields)
         unpack_part(b, p, &parts.high, width(&parts.low), step);

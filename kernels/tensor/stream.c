@@ -373,8 +373,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .m_tiles = (unsigned)spec->tile_rows / 8,
                 .ahead = units_ahead(row, spec),
                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
-                .is_ternary =
-                    block_layout_of(row->format) && prepack_is_ternary(block_layout_of(row->format)),
+                .is_ternary = block_layout_of(row->format) && block_layout_of(row->format)->codes->is_ternary,
                 .unit = prepack_unit(row->format),
                 .is_bare = format_is_plain(row->format) || spec->x_fp8,
                 .form = x_form_of(b, spec)};

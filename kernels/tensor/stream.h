@@ -36,7 +36,6 @@ enum {
     COLUMNS = 2 * TILES, /* columns whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
     ROWS_MAX = 128,
     HALF_ROWS = ROWS_MAX / 2, /* rows from here on are skipped if there are none */
-    HEADER_WORDS_MAX = 9,
     CHUNK_BYTES = 2 * UNIT_K, /* a row of x in one unit */
     /* Columns of a row that a thread block of the second kernel completes. */
     STRIPS_OUTPUTS = 4 * STREAM_THREADS
@@ -112,8 +111,7 @@ typedef struct stream {
     quad_scales quads;
     block_headers headers;
     ternary_digits digits;
-    ptx_val header[HEADER_WORDS_MAX]; /* u32: of the current block and column my_n */
-    ptx_val d, second;                /* f32: as far as the header has them */
+    block_header header; /* of the current block and column my_n */
     column_scale scale[COLUMNS];
 } stream;
 

@@ -45,7 +45,7 @@ static void last_digits(ptx_builder *b, const stream *s, unsigned q, ptx_val out
     ptx_val power = ptx_mad(b, ptx_shr(b, s->t, 1), 2, ptx_u32(b, 1));
     for (unsigned column = 0; column < 2; column++) {
         ptx_val lane = ptx_add(b, s->g, (int)(8 * (2 * q + column)));
-        ptx_val word = stream_from_lane(b, s->header[0], lane);
+        ptx_val word = stream_from_lane(b, s->header.words[0], lane);
         ptx_val rest = ptx_mul(b, ptx_prmt(b, word, ptx_u32(b, 0), bytes), power);
         rest = ptx_and(b, rest, ptx_u32(b, 0x00FF00FF));
         out[column] = next_digits(b, s, &rest);

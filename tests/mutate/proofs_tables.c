@@ -1,4 +1,4 @@
-/* Tables in shared memory of which each thread reads a copy of its own (kernels/gemm/byte_table.c): another copy holds the same.
+/* Tables in shared memory of which each thread reads a copy of its own (kernels/formats/byte_table.c): another copy holds the same.
  *
  * Entry e is at base + 256 e, and has 8 vectors of 16 bytes. Thread t writes vector after vector of its entries,
  *     own = base + 256 t + 16 (t % 8),  own ^ 16, own ^ 32, ... own ^ 112,

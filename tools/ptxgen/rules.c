@@ -228,7 +228,7 @@ static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_t
     const unit_extent unit = prepack_unit(item->row->format);
     if (blocks)
         put(text, "ceil(%s / %d) * (ceil(%s / %u) * %u + %s / %u * %u)", n, UNIT_N, k, unit.elements,
-            unit.bytes, k, blocks->elements, UNIT_N * prepack_header_bytes(blocks));
+            unit.bytes, k, blocks->elements, UNIT_N * block_header_bytes(blocks));
     else
         put(text, "ceil(%s / %d) * ceil(%s / %u) * %u", n, UNIT_N, k, unit.elements, unit.bytes);
 }

@@ -1,16 +1,12 @@
 /* Decoding blocks in registers. */
-#include "kernels/gemm/block_values.h"
+#include "kernels/formats/block_reader.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { CHUNK_BYTES = 8, TRICK_BITS = 149, ROUND_ELEMENTS = 256 };
 
 /* ---- How a team shares a round ---- */
-
-static bool has_six_bit_scales(const block_layout *layout)
-{
-    return layout->scales == &scales_q4_k;
-}
 
 bool block_share_of(const block_layout *layout, block_share *share)
 {
@@ -23,8 +19,8 @@ bool block_share_of(const block_layout *layout, block_share *share)
     if (share->bytes > RUN_BYTES_MAX)
         share->bytes = RUN_BYTES_MAX;
     share->runs = bytes / share->bytes;
-    share->fast = layout->table ? BLOCK_BY_TABLE : layout->scales != &scales_f32 ? BLOCK_CHEAP : BLOCK_PLAIN;
-    share->own_first = has_six_bit_scales(layout);
+    share->fast = layout->table ? BLOCK_BY_TABLE : layout->scales->is_f32 ? BLOCK_PLAIN : BLOCK_CHEAP;
+    share->own_first = layout->scales->is_unpacked_by_team;
     return true;
 }
 
@@ -71,15 +67,10 @@ void block_round_fetch(ptx_builder *b, const block_share *share, const block_pla
 
 /* ---- What a thread keeps ---- */
 
-/* Where the codes of a strand begin in each byte of the words of cheap_words, and how wide they are. */
+/* Where the codes of a strand begin in each byte of gathered words. */
 static unsigned strand_offset(const block_layout *layout, unsigned strand)
 {
-    return layout->codes == &codes_nibbles ? 4 * strand : layout->codes == &codes_pairs ? 2 * strand : 0;
-}
-
-static uint32_t code_mask(const block_layout *layout)
-{
-    return layout->codes == &codes_nibbles ? 0xF : layout->codes == &codes_pairs ? 3 : 0xFF;
+    return layout->codes->step * strand;
 }
 
 static ptx_val power_of_two(ptx_builder *b, int exponent)
@@ -116,12 +107,12 @@ static void begin_own_first(ptx_builder *b, block_reader *r)
         const unsigned even = strand_offset(layout, s), odd = strand_offset(layout, !s);
         const int exponent = TRICK_BITS - X_SHIFT;
         for (unsigned k = 0; k < 2; k++)
-            r->masks[s][k] = ptx_selp(b, ptx_u32(b, code_mask(layout) << (8 * k + odd)),
-                                      ptx_u32(b, code_mask(layout) << (8 * k + even)), r->odd);
+            r->masks[s][k] = ptx_selp(b, ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + odd)),
+                                      ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + even)), r->odd);
         r->factors[s] =
             ptx_selp(b, power_of_two(b, exponent - (int)odd), power_of_two(b, exponent - (int)even), r->odd);
-        r->shifts[s] = ptx_shl(b, ptx_xor(b, ptx_and(b, r->thread, 1), (int)s), 2);
-        r->turns[s] = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->thread, (int)s));
+        r->turns[s].shift = ptx_shl(b, ptx_xor(b, ptx_and(b, r->thread, 1), (int)s), 2);
+        r->turns[s].turn = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->thread, (int)s));
     }
     begin_six(b, r);
 }
@@ -141,50 +132,15 @@ block_reader block_reader_begin(ptx_builder *b, const block_share *share, const 
 
 /* ---- The cheap decode ---- */
 
-/* Q5_K: the bit above the nibble is rotated into its place. */
-static void five_bits(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
-                      ptx_val *words)
-{
-    for (unsigned i = 0; 4 * i < r->share->bytes; i++) {
-        ptx_val high = ptx_shf_l(b, run->high[i], run->high[i], r->turns[strand]);
-        ptx_val low = ptx_and(b, ptx_shr(b, run->codes[i], r->shifts[strand]), ptx_u32(b, 0x0F0F0F0F));
-        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x10101010), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    }
-}
-
-/* Q6_K: the upper pairs of bits are shifted straight to their place. */
-static void six_bits(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
-                     ptx_val *words)
-{
-    const ptx_val *nibbles = &run->codes[strand % 2 * RUN_WORDS_MAX];
-    for (unsigned i = 0; 4 * i < r->share->bytes; i++) {
-        ptx_val low = strand < 2 ? nibbles[i] : ptx_shr(b, nibbles[i], 4), high = run->high[i];
-        low = ptx_and(b, low, ptx_u32(b, 0x0F0F0F0F));
-        high = strand < 2 ? ptx_shl(b, high, 4 - 2 * strand) : strand == 3 ? ptx_shr(b, high, 2) : high;
-        words[i] = ptx_lop3(b, high, ptx_u32(b, 0x30303030), low, (PTX_LOP_A & PTX_LOP_B) | PTX_LOP_C);
-    }
-}
-
 /* Words that hold the strand's codes in their bytes: as loaded, where possible. */
-static void cheap_words(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
-                        ptx_val *words)
+static void gathered_words(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
+                           ptx_val *words)
 {
-    const block_share *share = r->share;
-    const block_codes *codes = share->layout->codes;
-    if (codes == &codes_nibbles_bytes) {
-        five_bits(b, r, run, strand, words);
-        return;
-    }
-    if (codes == &codes_six) {
-        six_bits(b, r, run, strand, words);
-        return;
-    }
-    if (codes == &codes_nibbles_bits || codes == &codes_pairs_mask) {
-        codes->split(b, run, strand, words);
-        return;
-    }
-    for (unsigned i = 0; 4 * i < share->bytes; i++)
-        words[i] = run->codes[i];
+    const block_codes *codes = r->share->layout->codes;
+    if (codes->gather)
+        codes->gather(b, run, strand, r->turns, words);
+    else
+        memcpy(words, run->codes, r->share->bytes / 4 * sizeof *words);
 }
 
 /* The scale and the minimum of strand `thread`, from the four words of the header (d and dmin, then 3
@@ -269,13 +225,14 @@ static void open_codes(ptx_builder *b, const block_reader *r, const block_run *r
 {
     const block_share *share = r->share;
     const block_layout *layout = share->layout;
-    cheap_words(b, r, run, strand, out->words);
+    gathered_words(b, r, run, strand, out->words);
     for (unsigned i = 0; 4 * i < share->bytes; i++)
         out->shifted[i] = ptx_shr(b, out->words[i], 16);
     for (unsigned k = 0; k < 2; k++)
-        out->masks[k] = share->own_first && layout->codes == &codes_nibbles
-                            ? r->masks[strand][k]
-                            : ptx_u32(b, code_mask(layout) << (8 * k + strand_offset(layout, strand)));
+        out->masks[k] =
+            share->own_first && layout->codes->step
+                ? r->masks[strand][k]
+                : ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + strand_offset(layout, strand)));
     out->scales[1] = ptx_mul(b, out->scales[0], power_of_two(b, -8));
 }
 
@@ -379,7 +336,7 @@ static ptx_val masked(ptx_builder *b, const block_reader *r, const block_stream 
 {
     const ptx_val *words = byte % 4 < 2 ? stream->words : stream->shifted, mask = stream->masks[byte % 2];
     ptx_val code =
-        r->share->layout->codes == &codes_bytes
+        r->share->layout->codes->is_signed
             ? ptx_lop3(b, words[byte / 4], mask, ptx_u32(b, 0x80808080), (PTX_LOP_A ^ PTX_LOP_C) & PTX_LOP_B)
             : ptx_and(b, words[byte / 4], mask);
     return ptx_as(b, PTX_F32, code);

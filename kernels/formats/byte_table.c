@@ -1,4 +1,4 @@
-#include "kernels/gemm/byte_table.h"
+#include "kernels/formats/byte_table.h"
 
 #include "kernels/emit.h"
 

@@ -3,8 +3,8 @@
  * copy, so there are no bank conflicts. Entry e lies at e * 256, and its copies fill 128 bytes from there,
  * so one byte permutation makes an address. The gaps of 128 bytes between the entries ("runs") are free
  * for other data. */
-#ifndef QDNN_KERNELS_GEMM_BYTE_TABLE_H
-#define QDNN_KERNELS_GEMM_BYTE_TABLE_H
+#ifndef QDNN_KERNELS_BYTE_TABLE_H
+#define QDNN_KERNELS_BYTE_TABLE_H
 
 #include "ptxgen/ptx.h"
 

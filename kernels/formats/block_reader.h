@@ -20,15 +20,15 @@
  * from 96 to 159, products are multiples of 2^-56 below 2^51, and in any of these units multiples of 2^-87
  * below 2^83: fewer than 2^40 of them stay far from both ends. Blocks of zeros, whose e has no effect,
  * count as e = 128. If any other e is met, the kernel falls back on the plain decode. */
-#ifndef QDNN_KERNELS_GEMM_BLOCK_VALUES_H
-#define QDNN_KERNELS_GEMM_BLOCK_VALUES_H
+#ifndef QDNN_KERNELS_BLOCK_READER_H
+#define QDNN_KERNELS_BLOCK_READER_H
 
 #include "kernels/formats/blocks.h"
-#include "kernels/gemm/byte_table.h"
-#include "kernels/gemm/teams.h"
+#include "kernels/formats/byte_table.h"
 #include "kernels/maps/map.h"
 
 enum {
+    TEAM = 8,           /* threads that share a round */
     TEAM_CHUNKS = 4,    /* chunks per thread and round */
     X_SHIFT = 48,       /* x is multiplied by 2^X_SHIFT for the cheap decode */
     X_EXPONENT_MAX = 79 /* for which |x| has to be below 2^X_EXPONENT_MAX */
@@ -57,9 +57,8 @@ typedef struct block_reader {
     ptx_val thread; /* u32: number in the team */
     ptx_val odd;    /* predicate, where own_first */
     ptx_val masks[2][2];
-    ptx_val factors[2]; /* f32: of d, for the first and second strand */
-    ptx_val shifts[2],
-        turns[2]; /* u32: where their nibbles begin, and the rotation that brings their fifth bit to bit 4 */
+    ptx_val factors[2];             /* f32: of d, for the first and second strand */
+    block_turn turns[2];            /* of the first and second strand, where own_first */
     ptx_val select[2], shift, mask; /* how the team unpacks six-bit scales */
     byte_table table;               /* where codes are looked up */
     bool in_units;                  /* sums are kept in units */
