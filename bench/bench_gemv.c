@@ -1,12 +1,12 @@
 /* Products of few rows, N = K = 4096 unless a case specifies others: SASS instructions per weight
- * (bench/sass/sass.h; without ptxas or nvdisasm, PTX instructions other than mov), registers, and sectors of
+ * (clock/sass/sass.h; without ptxas or nvdisasm, PTX instructions other than mov), registers, and sectors of
  * global memory compared with the minimum, each with its target. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 #include "kernels/kernels.h"
 
 enum { SIDE = 4096, MXFP4_BYTES = 17 };

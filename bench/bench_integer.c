@@ -6,7 +6,7 @@
 
 #include "bench/bench.h"
 #include "bench/integer/integer_run.h"
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 
 enum { SIZE = 128, K = 1024 };
 

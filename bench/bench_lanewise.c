@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 #include "kernels/kernels.h"
 
 enum { K = 4096 };

@@ -1,11 +1,11 @@
-/* The cost of kernels in SASS instructions, determined without a GPU (bench/sass/sass.h): instructions per
+/* The cost of kernels in SASS instructions, determined without a GPU (clock/sass/sass.h): instructions per
  * element, registers and spills for every kernel with default settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 #include "kernels/kernels.h"
 
 enum { ELEMENTS = 1 << 18, PARAMS = 16 };

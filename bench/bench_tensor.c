@@ -1,5 +1,5 @@
 /* Products in mode tensor: the cost of their kernels as SASS thread instructions per weight
- * (bench/sass/sass.h; without ptxas or nvdisasm, PTX instructions), registers, sectors and bank conflicts by
+ * (clock/sass/sass.h; without ptxas or nvdisasm, PTX instructions), registers, sectors and bank conflicts by
  * ptxvm's counters, each with its target; and the error of sums compared with f64, by K, for this and other
  * ways to add. */
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 #include "host_ref/host_ref.h"
 #include "kernels/kernels.h"
 #include "ptxvm/ptxvm.h"

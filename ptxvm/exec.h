@@ -185,6 +185,7 @@ struct vm_block {
     struct vm_barriers *barriers; /* private to barrier.c */
     struct vm_watch *watch;       /* check/check.h: per host thread; null: no checks or counters */
     struct block_check *check;    /* and per block */
+    uint32_t *executed;           /* by warp and site: how often; null: paths are not counted */
     struct vm_worker *worker;     /* private to launch.c: the host thread that runs the block */
 };
 

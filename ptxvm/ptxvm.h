@@ -68,7 +68,8 @@ bool ptxvm_checks_parse(const char *text, unsigned *checks);
 typedef enum {
     PTXVM_COUNTERS_OFF,
     PTXVM_COUNTERS_KERNEL, /* totals of a launch */
-    PTXVM_COUNTERS_LINES   /* also per PTX line */
+    PTXVM_COUNTERS_LINES,  /* also per PTX line */
+    PTXVM_COUNTERS_PATHS   /* also per path: warps that execute every line equally often */
 } ptxvm_counters_level;
 
 /* The resources that a PTX file, which is untrusted, may use on the host. Each row is a setting: the
@@ -351,6 +352,16 @@ typedef struct ptxvm_source_count {
     ptxvm_counts counts;
 } ptxvm_source_count;
 
+/* The warps of a launch that execute every line equally often. There are at most PTXVM_PATHS of them: the rarest are merged with those
+ * that they resemble most. */
+#define PTXVM_PATHS 16
+typedef struct ptxvm_path {
+    uint64_t warps;
+    uint64_t first;        /* the first of them: block * warps of a block + warp */
+    bool merged;           /* not all of its warps are alike */
+    const uint64_t *lines; /* instructions by PTX line, of all its warps together */
+} ptxvm_path;
+
 typedef struct ptxvm_counters {
     const char *kernel;
     bool complete; /* the launch completed; else the counts up to the failure */
@@ -363,6 +374,10 @@ typedef struct ptxvm_counters {
     int n_lines;
     const ptxvm_source_count *sources; /* with PTXVM_COUNTERS_LINES, by file and line; none without .loc */
     int n_sources;
+    const ptxvm_path *paths; /* with PTXVM_COUNTERS_PATHS, in the order of their first warps */
+    int n_paths;
+    const uint8_t *path_of; /* by block * warps of a block + warp: its path */
+    uint64_t n_warps;       /* of path_of; 0: the launch failed, or there were more than 16 million */
 } ptxvm_counters;
 
 /* The counters of the last launch, if counters are on and it ran at all; else null. Valid until the next

@@ -1,9 +1,9 @@
-/* SASS figures without a GPU (bench/sass): listings whose counts can be worked out by hand. */
+/* SASS figures without a GPU (clock/sass): listings whose counts can be worked out by hand. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/sass/internal.h"
+#include "clock/sass/internal.h"
 #include "test.h"
 
 /* clang-format off */

@@ -183,7 +183,7 @@ bool toolkit_nvdisasm(const char *nvdisasm, const char *cubin_path, toolkit_resu
     FILE *out = tmpfile();
     if (!out)
         return refuse(result, "cannot make a temporary file: %s", strerror(errno));
-    int status = run_program((const char *const[]){nvdisasm, "-c", "-gp", cubin_path, NULL}, out);
+    int status = run_program((const char *const[]){nvdisasm, "-c", "-gp", "-hex", cubin_path, NULL}, out);
     char *text = read_all(out, &result->bytes);
     fclose(out);
     *(status == 0 ? &result->data : &result->log) = text;

@@ -30,7 +30,7 @@ bool toolkit_ptxas_lines(const char *ptxas, const char *arch, const char *ptx_pa
 /* The path of nvdisasm: $QDNN_NVDISASM, then where ptxas is searched for. Returns false if there is none. */
 bool toolkit_find_nvdisasm(char *path, size_t size);
 
-/* The code of a cubin as text, with the PTX lines. */
+/* The code of a cubin as text, with the PTX lines and the bits of each instruction. */
 bool toolkit_nvdisasm(const char *nvdisasm, const char *cubin_path, toolkit_result *result);
 
 /* PTX to cubin in this process. toolkit_has_jitlink tells whether the library is available. */

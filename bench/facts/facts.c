@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/sass/sass.h"
+#include "clock/sass/sass.h"
 #include "ptxgen/sm.h"
 #include "tools/toolkit.h"
 

@@ -14,7 +14,7 @@ typedef struct integer_run {
     uint64_t
         window; /* of a convolution: its side, an image of 16 x 16 positions for every 256 of m; k are its channels */
     int shift; /* bytes that x and w lie behind aligned addresses */
-    bool sass; /* the instructions of the SM are counted too (bench/sass/sass.h), where that is possible */
+    bool sass; /* the instructions of the SM are counted too (clock/sass/sass.h), where that is possible */
 } integer_run;
 
 typedef struct integer_cost {

@@ -9,6 +9,7 @@
  *   sync.c       barriers, member masks, cp.async
  *   bulk.c       cp.async.bulk
  *   counters.c   counts by op, and their totals; counters_print.c writes them
+ *   paths.c      warps that execute every op equally often
  *
  * With checks and counters off, none of this costs anything: worker->watch is null, and warps are run by a loop
  * without checks. With init, race or sync on, one host thread runs all blocks, so that this state needs no lock,
@@ -69,6 +70,8 @@ typedef struct vm_watch {
     uint64_t n_blocks;
     bool blind;                     /* race: no memory for one of these: blocks are taken to be ordered */
     const vm_op *outside;           /* init: the last shfl that read a lane that did not take part */
+    struct check_paths *paths;      /* null: not counted */
+    bool out_of_memory;             /* some are missing */
     uint32_t start;                 /* race: the clock at the start of the launch */
     uint16_t moved_undefined[WARP]; /* of data moved by cp.async, ldmatrix or wmma.load: bit i is byte i */
 } vm_watch;
@@ -204,6 +207,7 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok); /* null and *ok: nothing is
 void vm_watch_free(vm_watch *watch);
 bool vm_check_block_new(vm_block *block);
 void vm_check_block_begin(vm_block *block);
+bool vm_check_block_end(vm_block *block); /* it has completed; false: no memory */
 void vm_check_block_free(vm_block *block);
 bool vm_checks_need_one_thread(const ptxvm *vm);
 /* Called for each op of a warp before it runs: `active` is the running group, `mask` those of it whose guard
@@ -315,6 +319,15 @@ void vm_check_bulk_end(vm_block *block);
 void vm_check_bulk_pending(vm_warp *warp, const vm_op *op, int lane);
 /* A phase of an mbarrier ends while copies that complete on it are under way. */
 void vm_check_early_phase(vm_warp *warp, const vm_op *op, int lane, int copies);
+
+/* ---- paths.c ---- */
+struct check_sums;
+struct check_paths *check_paths_new(int n_sites);
+void check_paths_free(struct check_paths *paths);
+/* The warps of a block that has completed. Returns false if there is no memory. */
+bool check_paths_add(vm_block *block);
+/* Joins those of all host threads. */
+bool check_paths_finish(struct check_sums *sums, const vm_launch *launch, vm_watch *const *watches, int n);
 
 /* ---- counters.c ---- */
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);

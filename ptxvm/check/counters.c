@@ -36,6 +36,8 @@ void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask)
     if (!info->counted)
         return;
     c->instructions++;
+    if (warp->block->executed)
+        warp->block->executed[warp->index * warp->block->launch->kernel->n_sites + op->site]++;
     c->threads += (uint64_t)__builtin_popcount(active);
     c->lanes += (uint64_t)__builtin_popcount(mask);
     if (info->class_of == PTXVM_CLASS_CONTROL || info->class_of == PTXVM_CLASS_MEMORY ||
@@ -370,7 +372,7 @@ bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n, b
     ptxvm_counters *c = &sums->counters;
     int lines = last_line(kernel) + 1;
     bool ok = true;
-    if (vm->config.counters == PTXVM_COUNTERS_LINES)
+    if (vm->config.counters >= PTXVM_COUNTERS_LINES)
         ok = (sums->lines = vm_pool_alloc(pool, (size_t)lines * sizeof *sums->lines)) != NULL &&
              add_sources(sums, kernel, watches, n);
     for (int site = 0; site < kernel->n_sites && ok; site++)
@@ -383,6 +385,8 @@ bool check_counters_finish(vm_launch *launch, vm_watch *const *watches, int n, b
     c->lines = sums->lines;
     c->n_lines = sums->lines ? lines : 0;
     c->sources = sums->sources;
+    if (ok && complete && vm->config.counters == PTXVM_COUNTERS_PATHS)
+        ok = check_paths_finish(sums, launch, watches, n);
     if (!ok)
         check_counters_free(vm);
     return ok;

@@ -32,6 +32,8 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
             *ok = (watch->counts = calloc((size_t)launch->kernel->n_sites + 1, sizeof *watch->counts)) !=
                       NULL &&
                   (watch->recent = calloc(CHECK_RECENT, sizeof *watch->recent)) != NULL;
+        if (*ok && vm->config.counters == PTXVM_COUNTERS_PATHS)
+            *ok = (watch->paths = check_paths_new(launch->kernel->n_sites)) != NULL;
     } else
         *ok = false;
     return watch;
@@ -46,6 +48,7 @@ void vm_watch_free(vm_watch *watch)
     free(watch->released);
     free(watch->counts);
     free(watch->recent);
+    check_paths_free(watch->paths);
     free(watch);
 }
 
@@ -55,6 +58,10 @@ bool vm_check_block_new(vm_block *block)
 {
     const vm_watch *watch = block->watch;
     unsigned checks = block->launch->vm->config.checks;
+    if (watch && watch->paths &&
+        !(block->executed = calloc((size_t)block->n_warps * (size_t)block->launch->kernel->n_sites + 1,
+                                   sizeof *block->executed)))
+        return false;
     if (!watch || !vm_checks_need_one_thread(block->launch->vm))
         return true;
     block->check = calloc(1, sizeof *block->check);
@@ -70,6 +77,9 @@ bool vm_check_block_new(vm_block *block)
 void vm_check_block_begin(vm_block *block)
 {
     block_check *check = block->check;
+    if (block->executed)
+        memset(block->executed, 0,
+               (size_t)block->n_warps * (size_t)block->launch->kernel->n_sites * sizeof *block->executed);
     if (!check)
         return;
     check->start = ++block->launch->vm->checks->clock;
@@ -96,8 +106,14 @@ void vm_check_block_begin(vm_block *block)
     check->n_async = 0;
 }
 
+bool vm_check_block_end(vm_block *block)
+{
+    return !block->executed || check_paths_add(block);
+}
+
 void vm_check_block_free(vm_block *block)
 {
+    free(block->executed);
     if (!block->check)
         return;
     vm_check_region_free(block->check->shared);

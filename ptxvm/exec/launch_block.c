@@ -120,6 +120,8 @@ bool vm_block_begin(vm_block *block, uint64_t order)
 vm_result vm_block_end(vm_block *block)
 {
     vm_result result = vm_ops_block_end(block);
+    if (!vm_check_block_end(block))
+        block->watch->out_of_memory = true;
     for (int w = 0; w < block->n_warps; w++)
         vm_warp_end(&block->warps[w]);
     block->worker->warp_instructions += block->clock;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/sass/internal.h"
+#include "clock/sass/internal.h"
 
 enum { TERMS = 256 };
 
@@ -29,7 +29,8 @@ typedef struct equation {
 
 typedef struct flow {
     const sass_code *code;
-    const ptxvm_counters *counters;
+    const uint64_t *lines; /* how often each PTX line was executed */
+    int n_lines;
     double scale; /* unknowns count in it */
     double *g, *h, *x;
     int n, next_slack;
@@ -98,26 +99,22 @@ static void add_count(flow *f, int block, double count, reason why)
 
 static uint64_t count_of(const flow *f, int line)
 {
-    return line > 0 && line < f->counters->n_lines ? f->counters->lines[line].instructions : 0;
+    return line > 0 && line < f->n_lines ? f->lines[line] : 0;
 }
 
 /* ---- Anchors ---- */
 
 static bool is_anchor(const sass_inst *inst)
 {
-    static const char *const anchors[] = {
-        "LDG", "STG", "LDS",  "STS",   "LDSM", "LDGSTS", "HMMA", "IMMA", "QMMA",      "OMMA",   "SHFL",
-        "BAR", "RED", "REDG", "ATOMG", "ATOM", "IDP",    "MUFU", "CCTL", "LDGDEPBAR", "DEPBAR", "ERRBAR"};
-    for (size_t i = 0; i < sizeof anchors / sizeof *anchors; i++)
-        if (sass_is(inst, anchors[i]))
-            return true;
-    return false;
+    const bool kept = inst->kind > SASS_COMPUTE && inst->kind <= SASS_FENCE && inst->space != SASS_CONSTANT &&
+                      inst->space != SASS_LOCAL; /* spills have no line */
+    return kept || sass_is(inst, "IDP") || sass_is(inst, "MUFU");
 }
 
 static bool same_anchor(const sass_inst *a, const sass_inst *b)
 {
     return a->line == b->line && a->base_length == b->base_length &&
-           memcmp(a->opcode, b->opcode, (size_t)a->base_length) == 0;
+           memcmp(a->text, b->text, (size_t)a->base_length) == 0;
 }
 
 /* The copies of an anchor: all of them, and those that are not guarded. */
@@ -247,7 +244,7 @@ static void add_flow(flow *f, int b)
         add_term(&in, b, 1);
         add_equation(f, &in, FLOW);
     }
-    if (out.n && !(sass_is(last, "EXIT") && last->guarded)) {
+    if (out.n && !(last->kind == SASS_EXIT && last->guarded)) {
         add_term(&out, b, 1);
         add_equation(f, &out, FLOW);
     }
@@ -287,20 +284,26 @@ static bool solve(flow *f)
     return nnls(f->g, f->h, f->n, f->x);
 }
 
-bool sass_solve(const sass_code *code, const ptxvm_counters *counters, uint64_t warps, double *runs,
-                double *misfit)
+static bool allocate(flow *f)
+{
+    size_t n = (size_t)f->n;
+    f->g = calloc(n * n, sizeof *f->g);
+    f->h = calloc(n, sizeof *f->h);
+    f->x = calloc(n, sizeof *f->x);
+    f->anchored = calloc((size_t)f->code->n_blocks, sizeof *f->anchored);
+    return f->g && f->h && f->x && f->anchored;
+}
+
+bool sass_solve(const sass_code *code, const uint64_t *lines, int n_lines, uint64_t warps, double *blocks,
+                double *edges, double *misfit)
 {
     flow f = {.code = code,
-              .counters = counters,
+              .lines = lines,
+              .n_lines = n_lines,
               .scale = warps ? (double)warps : 1,
               .n = code->n_blocks + code->n_edges};
     f.n += count_slacks(&f);
-    size_t n = (size_t)f.n;
-    f.g = calloc(n * n, sizeof *f.g);
-    f.h = calloc(n, sizeof *f.h);
-    f.x = calloc(n, sizeof *f.x);
-    f.anchored = calloc((size_t)code->n_blocks, sizeof *f.anchored);
-    bool ok = f.g && f.h && f.x && f.anchored;
+    bool ok = allocate(&f);
     if (ok)
         set_up(&f, warps);
     ok = ok && solve(&f);
@@ -308,7 +311,9 @@ bool sass_solve(const sass_code *code, const ptxvm_counters *counters, uint64_t 
     if (ok)
         set_up(&f, warps);
     for (int b = 0; ok && b < code->n_blocks; b++)
-        runs[b] = f.x[b] * f.scale;
+        blocks[b] = f.x[b] * f.scale;
+    for (int e = 0; ok && e < code->n_edges; e++)
+        edges[e] = f.x[code->n_blocks + e] * f.scale;
     *misfit = f.counted > 0 ? f.missed / f.counted : 0;
     free(f.g);
     free(f.h);

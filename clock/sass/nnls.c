@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/sass/internal.h"
+#include "clock/sass/internal.h"
 
 typedef struct problem {
     const double *g, *h;
