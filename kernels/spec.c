@@ -266,16 +266,17 @@ bool kernel_takes(const kernel_row *row, const char *key)
 static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->group_size < 1 || spec->group_size > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "group_size is %llu; fix: at least 1 and at most 2^40",
+        return kernel_refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
                              (unsigned long long)spec->group_size);
     if (spec->group_rows < 1 || spec->group_rows > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "group_rows is %llu; fix: at least 1 and at most 2^40",
+        return kernel_refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
                              (unsigned long long)spec->group_rows);
     if (spec->channels > KERNEL_GROUP_MAX)
-        return kernel_refuse(error, error_size, "channels is %llu; fix: at most 2^40",
+        return kernel_refuse(error, error_size, "channels is %llu; it must be at most 2^40",
                              (unsigned long long)spec->channels);
     if (spec->channels > 1 && spec->group_size > largest_cycle / spec->channels)
-        return kernel_refuse(error, error_size, "group_size * channels is %llu * %llu; fix: at most 2^48",
+        return kernel_refuse(error, error_size,
+                             "group_size * channels is %llu * %llu; it must be at most 2^48",
                              (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
     if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
         return kernel_refuse(error, error_size, "floor must be a finite number, not negative");

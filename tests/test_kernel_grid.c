@@ -18,7 +18,7 @@ typedef struct axis {
 static const axis all_axes[] = {
     {"data", {"f32", "f16", "bf16"}},
     {"scale", {"f32", "f16", "bf16"}},
-    {"zero", {"u8", "f32", "f16", "bf16"}},
+    {"zero", {"default", "f32", "f16", "bf16"}},
     {"group_size", {"128", "1", "2", "3", "32", "64", "100", "4096", "100000"}},
     {"channels", {"0", "3", "64"}},
     {"nibble_order", {"low", "high"}},

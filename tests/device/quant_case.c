@@ -139,7 +139,8 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
     };
     bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, c->spec.floor));
     for (int i = 0; i < LENGTH(options); i++)
-        ok = CHECK_QDNN(qdnnSetQuantAttribute(quant, options[i].attribute, options[i].value)) && ok;
+        if (options[i].attribute != QDNN_QUANT_ZERO_TYPE || c->spec.zero != KERNEL_ZERO_DEFAULT)
+            ok = CHECK_QDNN(qdnnSetQuantAttribute(quant, options[i].attribute, options[i].value)) && ok;
     return ok;
 }
 

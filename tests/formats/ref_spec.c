@@ -15,7 +15,7 @@ ref_quant_spec ref_spec_of(const kernel_row *row, const kernel_spec *spec)
     return (ref_quant_spec){.data = s.data,
                             .block = f->block,
                             .storage = f->storage,
-                            .bits = (int)f->bits,
+                            .bits = f->bits <= 8 ? (int)f->bits : 0, /* plain values have no code width */
                             .code = f->code ? f->code : s.code,
                             .layout = s.layout,
                             .nibble_order = s.nibble_order,
