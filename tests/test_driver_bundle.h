@@ -36,7 +36,7 @@ void keep_entries(char *manifest, const char *const *files, int count);
 void bless(const char *dir, const char *name);
 
 /* One kernel, to which all damage is done, and one beside it, in a bundle of their settings. */
-#define ONE        "--sm 90 --set data=f16,scale=f32,zero=u8,group_size=64,nibble_order=low"
+#define ONE        "--sm 90 --set data=f16,scale=f32,group_size=64,nibble_order=low"
 #define FILE_NAME  "scale_nf4_f16_f32_g64_sm_90.ptx"
 #define OTHER_NAME "scale_int4_f16_f32_g64_sm_90.ptx"
 

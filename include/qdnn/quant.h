@@ -26,7 +26,8 @@ typedef enum {
     QDNN_QUANT_GROUP_SIZE = 3,    /* of GROUP: 1 to 2^40; default 128 */
     QDNN_QUANT_SCALE_TYPE = 4,    /* qdnnScaleType_t; default F32 */
     QDNN_QUANT_ZERO_KIND = 5,     /* qdnnZeroKind_t; default NONE */
-    QDNN_QUANT_ZERO_TYPE = 6,     /* qdnnDataType_t of zeros: U8, I8, U32, I32, F32, F16, BF16; default U8 */
+    QDNN_QUANT_ZERO_TYPE = 6,     /* qdnnDataType_t of zeros: U8, I8, U32, I32, F32, F16, BF16; default U8,
+                                   which minima and signed codes refuse */
     QDNN_QUANT_ROUNDING = 7,      /* qdnnRounding_t of codes; default TIES_TO_EVEN */
     QDNN_QUANT_DIVISION = 8,      /* qdnnDivision_t; default EXACT */
     QDNN_QUANT_NIBBLE_ORDER = 9,  /* qdnnNibbleOrder_t; default LOW_FIRST */
@@ -34,13 +35,13 @@ typedef enum {
     QDNN_QUANT_BLOCK_ROWS = 11,   /* of GROUP: rows per 2-D block that shares a scale; 1 to 2^20; default 1 */
     QDNN_QUANT_GLOBAL_SCALE = 12, /* 1: one f32 factor for all scales; 2: its reciprocal; default 0 */
     QDNN_QUANT_SCALE_SWIZZLE = 13, /* qdnnScaleSwizzle_t; default NONE */
-    QDNN_QUANT_CODE_BITS = 14,     /* of codes in I8 or U8 storage: 2 to 6 or 8; default 0: the storage's width */
-    QDNN_QUANT_CODE_KIND = 15,     /* qdnnCodeKind_t; default DEFAULT */
-    QDNN_QUANT_BLOCK_FORMAT = 16,  /* qdnnBlockFormat_t: determines the rest of the format; default NONE */
-    QDNN_QUANT_GROUPS = 17,        /* of GROUP: qdnnGroups_t; default DEFAULT */
-    QDNN_QUANT_SCALE_ORDER = 18,   /* qdnnScaleOrder_t; default DEFAULT */
-    QDNN_QUANT_GROUP_INDEX = 19,   /* 1: the operand GROUP_INDEX gives the group of each k; default 0 */
-    QDNN_QUANT_NESTED = 20,        /* 1: scales are bytes with a table and scales of their own; default 0 */
+    QDNN_QUANT_CODE_BITS = 14, /* of codes in I8 or U8 storage: 2 to 6 or 8; default 0: the storage's width */
+    QDNN_QUANT_CODE_KIND = 15, /* qdnnCodeKind_t; default DEFAULT */
+    QDNN_QUANT_BLOCK_FORMAT = 16, /* qdnnBlockFormat_t: determines the rest of the format; default NONE */
+    QDNN_QUANT_GROUPS = 17,       /* of GROUP: qdnnGroups_t; default DEFAULT */
+    QDNN_QUANT_SCALE_ORDER = 18,  /* qdnnScaleOrder_t; default DEFAULT */
+    QDNN_QUANT_GROUP_INDEX = 19,  /* 1: the operand GROUP_INDEX gives the group of each k; default 0 */
+    QDNN_QUANT_NESTED = 20,       /* 1: scales are bytes with a table and scales of their own; default 0 */
     QDNN_QUANT_ZERO_PACKED = 21, /* 1: zeros are as wide as codes, packed into u32 words along N; default 0 */
     QDNN_QUANT_ZERO_MINUS_ONE = 22, /* 1: stored zeros are 1 less (GPTQ's first version); default 0 */
     QDNN_QUANT_ZERO_WRAPS = 23, /* 1: with ZERO_MINUS_ONE, stored 2^bits - 1 means 0, not 2^bits; default 0 */

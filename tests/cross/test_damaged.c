@@ -22,15 +22,16 @@ static const kernel_row *row_of(int index)
     return &kernel_rows[index / LENGTH(sms) / SETTINGS * EVERY];
 }
 
-static kernel_spec setting(int which)
+static kernel_spec setting(const kernel_row *row, int which)
 {
+    const format_facts *format = kernel_format(row);
     kernel_spec spec = kernel_spec_default();
     if (which == 1) {
         spec.data = QDNN_DATA_BF16;
         spec.scale = QDNN_SCALE_F16;
         spec.zero = QDNN_DATA_F32;
         spec.group_size = 104;
-        spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+        spec.nibble_order = format && format->bits == 4 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
         spec.rounding = QDNN_ROUND_TIES_AWAY;
         spec.division = QDNN_DIVIDE_RECIPROCAL;
     }
@@ -58,7 +59,7 @@ typedef struct damaged {
 static bool open_case(damaged *d, int index)
 {
     const kernel_row *row = row_of(index);
-    kernel_spec spec = setting(index / LENGTH(sms) % SETTINGS);
+    kernel_spec spec = setting(row, index / LENGTH(sms) % SETTINGS);
     ptx_error error;
     ptxvm_config config = {.sm = sms[index % LENGTH(sms)], .threads = 1, .step_limit = 20000};
     memset(d, 0, sizeof *d);

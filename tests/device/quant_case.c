@@ -110,6 +110,7 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
 {
     const format_facts *f = kernel_format(c->row);
     const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
+    const kernel_spec spec = kernel_spec_normal(c->row, &c->spec); /* nothing that the format cannot mean */
     const struct {
         qdnnQuantAttribute_t attribute;
         int64_t value;
@@ -118,29 +119,28 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
         {QDNN_QUANT_CODE_KIND, ref.code},
         {QDNN_QUANT_BLOCK_FORMAT, f->block},
         {QDNN_QUANT_ZERO_KIND, f->zero_kind},
-        {QDNN_QUANT_SCALE_TYPE, c->spec.scale},
-        {QDNN_QUANT_ZERO_TYPE, c->spec.zero},
-        {QDNN_QUANT_ROUNDING, c->spec.rounding},
-        {QDNN_QUANT_DIVISION, c->spec.division},
-        {QDNN_QUANT_NIBBLE_ORDER, c->spec.nibble_order},
-        {QDNN_QUANT_RANGE, c->spec.range},
-        {QDNN_QUANT_MX_ROUNDING, c->spec.mx_rounding},
-        {QDNN_QUANT_GLOBAL_SCALE, c->spec.global_scale},
-        {QDNN_QUANT_NESTED, c->spec.nested},
-        {QDNN_QUANT_LAYOUT, c->spec.layout},
-        {QDNN_QUANT_GROUPS, c->spec.groups},
-        {QDNN_QUANT_BLOCK_ROWS, (int64_t)c->spec.group_rows},
-        {QDNN_QUANT_SCALE_ORDER, c->spec.scale_order},
-        {QDNN_QUANT_SCALE_SWIZZLE, c->spec.scale_swizzle},
-        {QDNN_QUANT_GROUP_INDEX, c->spec.group_index},
-        {QDNN_QUANT_ZERO_PACKED, c->spec.zero_packed},
-        {QDNN_QUANT_ZERO_MINUS_ONE, c->spec.zero_minus_one},
-        {QDNN_QUANT_ZERO_WRAPS, c->spec.zero_wraps},
+        {QDNN_QUANT_SCALE_TYPE, spec.scale},
+        {QDNN_QUANT_ZERO_TYPE, ref.zero},
+        {QDNN_QUANT_ROUNDING, spec.rounding},
+        {QDNN_QUANT_DIVISION, spec.division},
+        {QDNN_QUANT_NIBBLE_ORDER, spec.nibble_order},
+        {QDNN_QUANT_RANGE, spec.range},
+        {QDNN_QUANT_MX_ROUNDING, spec.mx_rounding},
+        {QDNN_QUANT_GLOBAL_SCALE, spec.global_scale},
+        {QDNN_QUANT_NESTED, spec.nested},
+        {QDNN_QUANT_LAYOUT, spec.layout},
+        {QDNN_QUANT_GROUPS, spec.groups},
+        {QDNN_QUANT_BLOCK_ROWS, (int64_t)spec.group_rows},
+        {QDNN_QUANT_SCALE_ORDER, spec.scale_order},
+        {QDNN_QUANT_SCALE_SWIZZLE, spec.scale_swizzle},
+        {QDNN_QUANT_GROUP_INDEX, spec.group_index},
+        {QDNN_QUANT_ZERO_PACKED, spec.zero_packed},
+        {QDNN_QUANT_ZERO_MINUS_ONE, spec.zero_minus_one},
+        {QDNN_QUANT_ZERO_WRAPS, spec.zero_wraps},
     };
-    bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, c->spec.floor));
+    bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, spec.floor));
     for (int i = 0; i < LENGTH(options); i++)
-        if (options[i].attribute != QDNN_QUANT_ZERO_TYPE || c->spec.zero != KERNEL_ZERO_DEFAULT)
-            ok = CHECK_QDNN(qdnnSetQuantAttribute(quant, options[i].attribute, options[i].value)) && ok;
+        ok = CHECK_QDNN(qdnnSetQuantAttribute(quant, options[i].attribute, options[i].value)) && ok;
     return ok;
 }
 

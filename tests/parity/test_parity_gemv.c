@@ -70,6 +70,8 @@ static void pick_scales(uint32_t *state, quant_case *w)
     spec->zero = PICK(state, zeros);
     if (spec->zero == QDNN_DATA_I32 && spec->code == QDNN_CODE_UNSIGNED)
         spec->zero = QDNN_DATA_U32;
+    if (spec->zero == QDNN_DATA_U8 && spec->code != QDNN_CODE_UNSIGNED)
+        spec->zero = QDNN_DATA_I8;
     if (kernel_format(w->row)->zero_kind == QDNN_ZERO_MINIMUM)
         spec->zero = PICK(state, types);
     spec->zero_packed = kernel_format(w->row)->zero_kind == QDNN_ZERO_POINT && next(state) % 4 == 0;

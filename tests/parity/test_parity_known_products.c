@@ -314,7 +314,7 @@ static const struct {
      32,
      7,
      QDNN_STATUS_NOT_SUPPORTED,
-     "type->storage is i8, and the products described by a type have codes of 4 bits; fix: use storage "
+     "type->storage is i8, and the products described by a type have integer codes of 4 bits; fix: use storage "
      "QDNN_DATA_I4"},
     {"unequal_groups",
      {QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 8, QDNN_GRANULARITY_GROUP, 16},
