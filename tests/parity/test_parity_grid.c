@@ -53,7 +53,7 @@ static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
     const kernel_spec *spec = &t->c.spec;
     out[DATA] = float_index(spec->data);
     out[SCALE] = (int)spec->scale;
-    out[ZERO] = spec->zero == QDNN_DATA_U8 ? 3 : float_index(spec->zero);
+    out[ZERO] = spec->zero == KERNEL_ZERO_DEFAULT ? 3 : float_index(spec->zero);
     out[NIBBLES] = spec->nibble_order;
     out[ROUNDING] = spec->rounding;
     out[DIVISION] = spec->division;

@@ -103,7 +103,7 @@ static const shape large_flat = {0, 1, {150001}}, large_channels = {0, 3, {3, 10
 
 static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
 static const qdnnDataType_t block_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
-static const qdnnDataType_t zero_types[] = {QDNN_DATA_U8, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnDataType_t zero_types[] = {KERNEL_ZERO_DEFAULT, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
 
 /* Options that change from one to the next specification, each at a pace of its own. */
 static kernel_spec spec_at(int granularity, int turn)
