@@ -188,7 +188,8 @@ static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *er
         return kernel_refuse(error, error_size,
                              "zero is an integer type, and minima are not integers; fix: zero of type f32, "
                              "f16 or bf16");
-    if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero))
+    /* (The first of two passes over a tensor takes the range, and writes no zeros.) */
+    if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero) && (kernel_keys(row) & KERNEL_KEY(ZERO)))
         return kernel_refuse(error, error_size,
                              "range is tight, which needs zeros of float type; fix: f32, f16 or bf16");
     if (is_signed && (spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_U8))
