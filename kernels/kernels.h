@@ -398,6 +398,9 @@ typedef struct kernel_cache {
 /* The sizes that an operation works on: a matrix; a flat tensor is a matrix of one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
+    /* of the device; 0: unknown. Only the choice of a product's shape may depend on it, and whatever does is part of the
+     * specification, so that kernels are shared by devices for which the choice is the same. */
+    int multiprocessors;
     /* with row_index: number of rows of the quantized tensor; `rows` is that of the plain one */
     uint64_t table_rows;
     kernel_cache cache; /* with strided; the stride between rows of x is then x_stride */
@@ -493,6 +496,10 @@ uint64_t kernel_rows_together(uint64_t m, uint64_t experts);
 /* Sets `product`, `tile_rows` and `split` to suit a product in mode exact of up to problem->m rows.
  * The bits of the result do not depend on them. */
 void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec);
+
+/* The same in mode tensor, for weights as stored or prepacked. */
+void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_problem *problem,
+                          kernel_spec *spec);
 
 /* The best tile_rows for KERNEL_PRODUCT_TILE with up to that many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);

@@ -171,6 +171,32 @@ TEST_CASE(Tool, PrintsMaps)
     process_free(&r);
 }
 
+/* A board is its SM; and with sizes, the kernel that the library would choose there. */
+TEST_CASE(Tool, Boards)
+{
+    process_result sm = process_run("%s --kernel quantize_nf4 --sm 90a", PTXGEN);
+    process_result gpu = process_run("%s --kernel quantize_nf4 --gpu H100", PTXGEN);
+    CHECK_EQ_I64(gpu.status, 0);
+    CHECK_EQ_STR(gpu.output, sm.output);
+    process_free(&sm);
+    process_free(&gpu);
+    process_result chosen =
+        process_run("%s --kernel matmul_int4 --gpu a100 --size m=1,rows=4096,columns=4096 --emit json "
+                    "--set data=f16,group_size=128,groups=rows,reduction=columns",
+                    PTXGEN);
+    CHECK_EQ_I64(chosen.status, 0);
+    CHECK_HAS(chosen.output, "\"sm\": \"sm_80\",\n  \"multiprocessors\": 108,");
+    CHECK_HAS(chosen.output, "\"product\": \"gemv\"");
+    process_free(&chosen);
+    process_result staged =
+        process_run("%s --kernel matmul_int4 --gpu a100 --size m=1,rows=4096,columns=4096 --emit json "
+                    "--set product=staged",
+                    PTXGEN);
+    CHECK_EQ_I64(staged.status, 0);
+    CHECK(!strstr(staged.output, "gemv"));
+    process_free(&staged);
+}
+
 /* ---- errors ---- */
 
 static const struct {
@@ -188,6 +214,11 @@ static const struct {
     {"--kernel quantize_nf4 --sm hopper", 2, "unknown SM 'hopper'; there are sm_75 to sm_121"},
     {"--kernel quantize_nf4 --sm 90,", 2, "unknown SM ''"},
     {"--kernel quantize_nf4", 2, "needs --sm"},
+    {"--kernel quantize_nf4 --gpu a101", 2, "unknown board 'a101'; did you mean 'a100'?"},
+    {"--kernel quantize_nf4 --gpu zzzzzzzz", 2, "unknown board 'zzzzzzzz'; t4, rtx2080ti, a100"},
+    {"--kernel quantize_nf4 --gpu a100 --gpu h100", 2, "--gpu names one board; there are a100 and h100"},
+    {"--kernel quantize_nf4 --gpu a100 --sm 90", 2, "it goes without --sm"},
+    {"--list --gpu a100", 2, "go with --kernel or --all"},
     {"--kernel quantize_nf4 --sm", 2, "--sm needs a value"},
     {"--kernel quantize_nf4 --sm=", 2, "--sm needs a value"},
     {"--kernel", 2, "--kernel needs a value"},

@@ -112,16 +112,12 @@ const char *facts_mode_name(facts_mode mode)
 
 /* ---- A product ---- */
 
-/* As plans choose it: driver/api/matmul_exact.c and matmul_tensor.c. */
 static void choose(const kernel_row *row, facts_mode mode, const kernel_problem *problem, kernel_spec *spec)
 {
-    if (mode == FACTS_EXACT) {
+    if (mode == FACTS_EXACT)
         kernel_product_choose(row, problem, spec);
-        return;
-    }
-    spec->product = mode == FACTS_TENSOR ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
-    spec->tile_rows =
-        mode == FACTS_TENSOR ? kernel_tile_rows(row, problem->m) : kernel_stream_rows(row, false, problem->m);
+    else
+        kernel_tensor_choose(row, mode == FACTS_PREPACKED, problem, spec);
 }
 
 /* The step that reads the weights; sums are joined by the others. */
@@ -227,6 +223,7 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
     const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
     kernel_problem problem = {.rows = by_columns ? shape->n : shape->k,
                               .columns = by_columns ? shape->k : shape->n,
+                              .multiprocessors = on->multiprocessors,
                               .m = m,
                               .x_stride = shape->k,
                               .y_stride = shape->n};

@@ -192,13 +192,10 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
     CHECK_NOT_NULL(info);
     CHECK_STATUS(handle_check(handle));
     const cuda_device *device = &handle->context->device;
-    int multiprocessors = 0, clock_khz = 0, bus_bits = 0;
+    int clock_khz = 0, bus_bits = 0;
     size_t bytes = 0;
-    CUresult result = device->api->cuDeviceGetAttribute(
-        &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->device);
-    if (!result)
-        result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
-                                                   device->device);
+    CUresult result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+                                                        device->device);
     if (!result)
         result = device->api->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
                                                    device->device);
@@ -211,7 +208,7 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
                               .smMajor = device->major,
                               .smMinor = device->minor,
                               .driverVersion = device->driver_version,
-                              .multiprocessors = multiprocessors,
+                              .multiprocessors = device->multiprocessors,
                               .memoryBytes = bytes,
                               .memoryBytesPerSecond = 2e3 * clock_khz * bus_bits / 8};
     snprintf(found.target, sizeof found.target, "%s", handle->context->target->name);

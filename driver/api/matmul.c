@@ -240,9 +240,9 @@ static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *wa
     int used = snprintf(plan->choice, sizeof plan->choice, "%s; %s", plan->info.choice, reason_of(c, way));
     if (way != &matmul_cublas)
         snprintf(plan->choice + used, sizeof plan->choice - (size_t)used,
-                 "; kernel %s with tiles of %llu rows, for up to %lld rows%s", kernel,
+                 "; kernel %s with tiles of %llu rows, for up to %lld rows%s on %d multiprocessors", kernel,
                  (unsigned long long)r->spec.tile_rows, (long long)c->shape.m,
-                 c->shape.experts ? " sorted by expert" : "");
+                 c->shape.experts ? " sorted by expert" : "", r->problem.multiprocessors);
     plan->info.choice = plan->choice;
 }
 
@@ -289,6 +289,7 @@ qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan
 {
     request r;
     bool pushed;
+    call->multiprocessors = handle->context->device.multiprocessors;
     CHECK_STATUS(find_shape(call));
     const matmul_way *way = way_of(handle, call);
     CHECK_STATUS(check_fp8(call, way));

@@ -18,6 +18,7 @@ typedef struct matmul_call {
     struct qdnnTensorDescriptor matrix; /* the weights of one expert, or all of them: two dimensions */
     const struct qdnnQuantDescriptor *quant;
     matmul_shape shape;
+    int multiprocessors; /* of the handle's device */
 } matmul_call;
 
 /* A way to compute a product. It first checks for what it does not support and makes its requests, which
@@ -36,7 +37,8 @@ bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
 qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);
 
 /* matmul_exact.c: shared by the ways that use our own kernels. `choose` selects the kernel. */
-typedef void matmul_choice(const matmul_call *call, const kernel_row *row, kernel_spec *spec);
+typedef void matmul_choice(const matmul_call *call, const kernel_row *row, const kernel_problem *problem,
+                           kernel_spec *spec);
 qdnnStatus_t matmul_prepare(const matmul_call *call, matmul_choice *choose, request *out);
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request *r);
 

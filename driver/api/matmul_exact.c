@@ -28,6 +28,7 @@ static kernel_problem problem_of(const matmul_call *c)
 {
     return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
                             .columns = (uint64_t)c->matrix.dims[1],
+                            .multiprocessors = c->multiprocessors,
                             .m = (uint64_t)c->shape.m,
                             .x_stride = (uint64_t)c->shape.x_stride,
                             .y_stride = (uint64_t)c->shape.y_stride,
@@ -59,10 +60,11 @@ static qdnnStatus_t check_experts(const matmul_call *c)
     return QDNN_STATUS_SUCCESS;
 }
 
-static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
+static void choose_kernel(const matmul_call *c, const kernel_row *row, const kernel_problem *problem,
+                          kernel_spec *spec)
 {
-    const kernel_problem problem = problem_of(c);
-    kernel_product_choose(row, &problem, spec);
+    (void)c;
+    kernel_product_choose(row, problem, spec);
 }
 
 /* Checks that the intermediate x A, and A and B themselves, are not too large. */
@@ -99,8 +101,8 @@ qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request
     CHECK_STATUS(check_experts(c));
     CHECK_STATUS(check_lora(c));
     set_choices(c, &out->spec);
-    choose(c, out->row, &out->spec);
     out->problem = problem_of(c);
+    choose(c, out->row, &out->problem, &out->spec);
     char reason[256];
     if (!kernel_is_emitted(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);

@@ -126,12 +126,10 @@ static uint64_t rows_together(const matmul_shape *s)
     return kernel_rows_together((uint64_t)s->m, (uint64_t)s->experts);
 }
 
-static void choose_kernel(const matmul_call *c, const kernel_row *row, kernel_spec *spec)
+static void choose_kernel(const matmul_call *c, const kernel_row *row, const kernel_problem *problem,
+                          kernel_spec *spec)
 {
-    const bool prepacked = c->matmul->values[QDNN_MATMUL_PREPACKED];
-    const uint64_t m = rows_together(&c->shape);
-    spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
-    spec->tile_rows = prepacked ? kernel_stream_rows(row, c->shape.experts > 0, m) : kernel_tile_rows(row, m);
+    kernel_tensor_choose(row, c->matmul->values[QDNN_MATMUL_PREPACKED], problem, spec);
 }
 
 static qdnnStatus_t prepare(const matmul_call *c, request *out)

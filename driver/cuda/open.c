@@ -124,6 +124,7 @@ static qdnnStatus_t describe_device(const driver *from, int requested, cuda_devi
     escape_string(d.name, sizeof d.name, name); /* it is only ever shown */
     TRY(cuDeviceGetAttribute, &d.major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d.device);
     TRY(cuDeviceGetAttribute, &d.minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d.device);
+    TRY(cuDeviceGetAttribute, &d.multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, d.device);
     *out = d;
     return QDNN_STATUS_SUCCESS;
 }

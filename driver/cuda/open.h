@@ -25,6 +25,7 @@ typedef struct cuda_device {
     CUdevice device;    /* as the driver numbers it */
     CUcontext context;  /* the current context if it is on this device, not owned; else null */
     int major, minor;   /* compute capability */
+    int multiprocessors;
     int driver_version; /* 12040 is CUDA 12.4 */
     char name[256];
 } cuda_device;

@@ -1,4 +1,4 @@
-/* Chooses the kernel for a product in mode exact. All give the same bits; the choice depends on the
+/* Chooses the kernel for a product. Those of a mode give the same bits; the choice depends on the
  * largest number of rows of a plan, never on that of a single execute. */
 #include "kernels/gemm/gemm.h"
 
@@ -56,4 +56,12 @@ void kernel_product_choose(const kernel_row *row, const kernel_problem *problem,
         choose_tiles(problem, spec);
     else
         choose_few_rows(row, problem, spec);
+}
+
+void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_problem *problem,
+                          kernel_spec *spec)
+{
+    const uint64_t m = kernel_rows_together(problem->m, problem->experts);
+    spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
+    spec->tile_rows = prepacked ? kernel_stream_rows(row, problem->experts > 0, m) : kernel_tile_rows(row, m);
 }

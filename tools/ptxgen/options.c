@@ -22,6 +22,10 @@ static const char help[] =
     "  --map NAME         who holds what: the formulas of a map, such as mma_a_k16; all: of all of them\n"
     "  --sm LIST          90, sm_90 or sm_90a; several with commas; all. the default of --all is "
     "75,80,86,89,90,100,120\n"
+    "  --gpu NAME         the SM of a board, such as a100 or rtx4090; with --size, a product gets the kernel "
+    "that the "
+    "library would\n"
+    "                     choose there in mode exact\n"
     "  --set KEY=VALUE    a setting; may be repeated, or several with commas\n"
     "  --size KEY=VALUE   a size, as in --size m=64,rows=4096,columns=4096: the operation for these sizes, "
     "as a sequence of\n"
@@ -152,6 +156,28 @@ static void add_sm(tool_options *o, const ptx_sm *sm)
         o->sms[o->n_sms++] = sm;
 }
 
+static const char *board_name(const void *list, int index)
+{
+    (void)list;
+    const board *b = board_at(index);
+    return b ? b->name : NULL;
+}
+
+static int parse_gpu(void *options, const char *value)
+{
+    tool_options *o = options;
+    char sm[16];
+    const board *b = board_find(value);
+    if (!b)
+        return tool_unknown("board", value, board_name, NULL, board_names());
+    if (o->on && o->on != b)
+        return tool_usage_error("--gpu names one board; there are %s and %s", o->on->name, b->name);
+    o->on = b;
+    board_sm_name(b, sm, sizeof sm);
+    add_sm(o, ptx_sm_find(sm));
+    return TOOL_OK;
+}
+
 static int unknown_sm(const char *name)
 {
     char full[80];
@@ -212,6 +238,7 @@ static int parse_size(void *options, const char *value)
 static const tool_option table[] = {
     {"--list", false, parse_list, 0},    {"--kernel", true, parse_kernel, 0},
     {"--all", false, parse_all, 0},      {"--sm", true, parse_sm, 0},
+    {"--gpu", true, parse_gpu, 0},
     {"--set", true, parse_set, 0},       {"--emit", true, parse_emit, 0},
     {"-o", true, parse_output, 0},       {"--output", true, parse_output, 0},
     {"--outdir", true, parse_outdir, 0}, {"--comments", false, NULL, offsetof(tool_options, comments)},
@@ -239,10 +266,12 @@ static int check(tool_options *o)
         return tool_usage_error("--emit %s writes one kernel: it goes with --kernel", o->form->name);
     if (o->mode == MODE_ALL && (!o->outdir || o->output))
         return tool_usage_error("--all writes many files: give --outdir DIR, and no -o");
+    if (o->on && o->n_sms > 1)
+        return tool_usage_error("--gpu names one board, and with it the SM: it goes without --sm");
     if (o->mode != MODE_KERNEL)
         return TOOL_OK;
     if (o->n_sms == 0)
-        return tool_usage_error("--kernel %s needs --sm, as in --sm 90", o->name);
+        return tool_usage_error("--kernel %s needs --sm, as in --sm 90, or --gpu, as in --gpu a100", o->name);
     if (o->output && o->outdir)
         return tool_usage_error("-o and --outdir exclude each other");
     if (o->n_sms > 1 && !o->outdir && !(o->form && o->form->all_sms))

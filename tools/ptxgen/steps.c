@@ -99,8 +99,10 @@ static void operands(tool_text *out, const tool_sequence *q)
 
 void tool_sequence_json(tool_text *out, const tool_sequence *q, const tool_item *items)
 {
-    tool_printf(out, "{\n  \"operation\": \"%s\",\n  \"sm\": \"%s\",\n  \"settings\": {", q->operation,
-                items[0].sm->name);
+    tool_printf(out, "{\n  \"operation\": \"%s\",\n  \"sm\": \"%s\",\n", q->operation, items[0].sm->name);
+    if (q->problem.multiprocessors)
+        tool_printf(out, "  \"multiprocessors\": %d,\n", q->problem.multiprocessors);
+    tool_printf(out, "  \"settings\": {");
     tool_settings(out, q->row, &q->spec);
     tool_printf(out, "},\n  \"operands\": [");
     operands(out, q);
@@ -115,6 +117,25 @@ void tool_sequence_json(tool_text *out, const tool_sequence *q, const tool_item 
         tool_manifest(out, &items[i], NULL, 0, 4);
     }
     tool_printf(out, "\n  ]\n}\n");
+}
+
+static bool is_set(const tool_options *options, const char *key)
+{
+    for (int i = 0; i < options->n_settings; i++)
+        if (strcmp(options->settings[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* As the library does on a device, unless a setting says otherwise. */
+static void choose_product(const tool_options *options, tool_sequence *q)
+{
+    q->problem.multiprocessors = options->on ? options->on->multiprocessors : 0;
+    if (!options->on || kernel_operation_of(q->row) != KERNEL_MATMUL || is_set(options, "product") ||
+        is_set(options, "tile_rows") || is_set(options, "split"))
+        return;
+    kernel_product_choose(q->row, &q->problem, &q->spec);
+    q->spec = kernel_spec_normal(q->row, &q->spec);
 }
 
 static int read_sizes(const tool_options *options, tool_sequence *q)
@@ -132,6 +153,7 @@ static int read_sizes(const tool_options *options, tool_sequence *q)
     if (!kernel_spec_check(q->row, &q->spec, error, sizeof error) ||
         !kernel_problem_complete(q->row, &q->spec, &q->problem, error, sizeof error))
         return tool_usage_error("%s: %s", options->name, error);
+    choose_product(options, q);
     kernel_steps_of(q->row, &q->spec, &q->problem, &q->steps);
     return q->steps.count ? TOOL_OK
                           : tool_usage_error("%s: there is nothing to do for these sizes", options->name);

@@ -2,6 +2,7 @@
 #ifndef PTXGEN_TOOL_H
 #define PTXGEN_TOOL_H
 
+#include "boards/boards.h"
 #include "kernels/kernels.h"
 #include "tools/tool.h"
 
@@ -35,6 +36,7 @@ typedef struct tool_options {
     bool comments;
     const ptx_sm *sms[TOOL_SMS_MAX];
     int n_sms;
+    const board *on; /* null: --gpu was not given */
     tool_setting settings[TOOL_SETTINGS_MAX];
     int n_settings;
     tool_setting sizes[TOOL_SETTINGS_MAX];
