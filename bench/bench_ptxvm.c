@@ -10,11 +10,12 @@
 #define TWICE(x) x x
 #define FOUR(x)  TWICE(x) TWICE(x)
 
-#define KERNEL(setup, body)                                                                                  \
-    ".version 8.0\n.target sm_80\n.address_size 64\n"                                                        \
+#define KERNEL(setup, body) KERNEL_FOR("sm_80", "20", "8192", setup, body)
+#define KERNEL_FOR(sm, floats, bytes, setup, body)                                                           \
+    ".version 8.0\n.target " sm "\n.address_size 64\n"                                                       \
     ".visible .entry k(.param .u64 out, .param .u32 rounds)\n{\n"                                            \
-    ".reg .pred p<8>; .reg .b32 r<40>; .reg .b64 d<20>; .reg .f32 f<20>;\n"                                  \
-    ".shared .align 16 .b8 tile[8192];\n"                                                                    \
+    ".reg .pred p<8>; .reg .b32 r<40>; .reg .b64 d<20>; .reg .f32 f<" floats ">;\n"                          \
+    ".shared .align 1024 .b8 tile[" bytes "];\n"                                                             \
     "ld.param.u64 d0, [out]; ld.param.u32 r1, [rounds]; mov.u32 r0, %tid.x; mov.u32 r2, %ctaid.x; mov.u32 "  \
     "r3, 0;\n"                                                                                               \
     "mad.lo.u32 r4, r2, 256, r0; mul.wide.u32 d1, r4, 4; add.u64 d1, d0, d1;\n" setup "\nLOOP:\n" body       \
@@ -49,6 +50,18 @@
     "0x3c003800; mov.u32 r11, 0x38003555;\n"                                                                 \
     "mov.u32 r12, 0x2e663c00; mov.u32 r13, 0x3c003c00; mov.u32 r14, 0x34003400; mov.u32 r15, 0xb8003c01;"
 
+/* d in 128 registers, a and b in shared memory with a swizzle of 128 bytes. */
+#define R4(a)  "f" #a "0, f" #a "1, f" #a "2, f" #a "3, "
+#define R16(a) R4(a##0) R4(a##1) R4(a##2) R4(a##3)
+#define SETUP_WGMMA                                                                                          \
+    "mov.u32 r10, tile; shr.u32 r10, r10, 4; cvt.u64.u32 d2, r10; mov.u64 d3, 0x4000004000010000; or.b64 "   \
+    "d2, d2, d3;\n"                                                                                          \
+    "mov.f32 f10, 0f00000000; setp.eq.u32 p1, r0, r0; wgmma.fence.sync.aligned;"
+#define WGMMA                                                                                                \
+    "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" R16(1) R16(2) R16(3) R16(4) R16(5) R16(6) R16(7) \
+        R4(80) R4(81) R4(82) "f830, f831, f832, f833}, d2, d2, p1, 1, 1, 0, 0;\n"
+#define WGMMA_END "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+
 /* Odd and even lanes execute the body one after the other. */
 #define DIVERGED(body)                                                                                       \
     "and.b32 r30, r0, 1; setp.eq.u32 p1, r30, 0; @p1 bra EVEN;\n" body "bra NEXT;\nEVEN:\n" body "NEXT:\n"
@@ -66,6 +79,7 @@ static const struct {
     {"global", KERNEL("mov.f32 f10, 0f00000000;", FOUR(GLOBAL)), 1000},
     {"global.divergent", KERNEL("mov.f32 f10, 0f00000000;", DIVERGED(FOUR(GLOBAL))), 300},
     {"mma", KERNEL(SETUP_MMA, FOUR(MMA)), 100},
+    {"wgmma", KERNEL_FOR("sm_90a", "900", "40960", SETUP_WGMMA, FOUR(WGMMA) WGMMA_END), 3},
 };
 
 enum { BLOCKS = 16, THREADS = 256 };
@@ -108,7 +122,7 @@ static device open_device(const char *text, uint32_t rounds, int threads, unsign
 static void measure(const char *name, const char *text, uint32_t rounds, int threads)
 {
     char metric[64];
-    bool mma = strcmp(name, "mma") == 0;
+    const bool wgmma = strcmp(name, "wgmma") == 0, mma = wgmma || strcmp(name, "mma") == 0;
     device d = open_device(text, rounds, threads, 0);
     snprintf(metric, sizeof metric, "ptxvm.%s.%s_per_s%s", name, mma ? "kmma" : "minstr",
              threads == 2 ? ".t2" : "");
@@ -117,8 +131,9 @@ static void measure(const char *name, const char *text, uint32_t rounds, int thr
     if (d.status)
         fprintf(stderr, "%s: %s: %s\n", metric, ptxvm_status_name(d.status), ptxvm_last_error(d.vm));
     else if (mma)
-        bench_report(metric, 4.0 * rounds * BLOCKS * THREADS / 32 / seconds * 1e-3, "k/s",
-                     "m16n8k16 f16, a whole warp's each");
+        bench_report(metric, (wgmma ? 128.0 : 4.0) * rounds * BLOCKS * THREADS / 32 / seconds * 1e-3, "k/s",
+                     wgmma ? "m16n8k16 f16 that a warp's part of a m64n256k16 is worth"
+                           : "m16n8k16 f16, a whole warp's each");
     else
         bench_report(metric, (double)ptxvm_last_report(d.vm)->thread_instructions / seconds * 1e-6, "M/s",
                      "thread-instructions");

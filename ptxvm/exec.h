@@ -76,7 +76,8 @@ enum {
     OPF_SPIN = 1 << 3,      /* of a back edge: its loop polls memory that others change */
     OPF_INEXACT = 1 << 4,   /* .approx and the like: listed in the report (also set by vm_ops_find) */
     OPF_MASKED = 1 << 5,    /* a lane instruction whose operands must be widened, narrowed or negated */
-    OPF_CONTROL = 1 << 6    /* moves lanes */
+    OPF_CONTROL = 1 << 6,   /* moves lanes */
+    OPF_ONE_PLACE = 1 << 7  /* .aligned: its lanes must not come from different instructions */
 };
 
 #define VM_LANE_SLOTS 8
@@ -144,6 +145,7 @@ typedef struct vm_frame {
     struct vm_frame *next_free;
     uint32_t lanes; /* that run in it, or in a function called from it */
     struct check_frame *check;
+    struct check_flight *flight; /* null: not checked */
 } vm_frame;
 
 struct vm_warp {
@@ -183,6 +185,7 @@ struct vm_block {
     uint8_t turn[32];  /* the order of its warps */
     struct vm_block *next_free;
     struct vm_barriers *barriers; /* private to barrier.c */
+    struct vm_ops_block *ops;     /* private to ops_*.c; null at first */
     struct vm_watch *watch;       /* check/check.h: per host thread; null: no checks or counters */
     struct block_check *check;    /* and per block */
     uint32_t *executed;           /* by warp and site: how often; null: paths are not counted */
@@ -206,7 +209,8 @@ struct vm_kernel {
     uint64_t dynamic_shared_offset; /* of .extern .shared variables: static_shared, aligned */
     vm_shared_var *shared_vars;     /* that it uses, in the order of the text */
     int n_shared_vars;
-    bool serial;               /* its blocks must run on one thread */
+    bool serial; /* its blocks must run on one thread */
+    bool has_wgmma;
     const pvm_inst *first_red; /* of global memory */
     ptxvm_status status;       /* why decoding failed */
     int n_sites;               /* number of ops in all codes */

@@ -304,6 +304,7 @@ const char *pvm_opcode_name(pvm_opcode op);
 const char *pvm_mod_text(pvm_mod mod); /* ".rn", or for a type slot's value ".f32" */
 const char *pvm_type_name(pvm_type type);
 int pvm_type_bits(pvm_type type);
+bool pvm_shape_of(unsigned mod, int *m, int *n, int *k); /* of a word such as m16n8k16 */
 pvm_space pvm_mod_space(unsigned mod); /* the state space that a modifier names; SPACE_NONE if none */
 
 static inline bool pvm_has(const pvm_inst *inst, pvm_slot slot, unsigned mod)

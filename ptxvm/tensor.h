@@ -1,4 +1,4 @@
-/* What the tensor cores of each SM compute, to the bit: mma.sync, wmma and the layouts of their fragments.
+/* What the tensor cores of each SM compute, to the bit: mma.sync, wmma, wgmma and the layouts of their fragments.
  * docs/tensor-cores.md tells how well each row is confirmed. */
 #ifndef PTXVM_TENSOR_H
 #define PTXVM_TENSOR_H
@@ -33,14 +33,12 @@ typedef struct tensor_op {
     const pvm_inst *inst;
 } tensor_op;
 
-/* Resolves an mma or wmma.mma for the emulated SM. Returns false if the instruction is neither. run() takes
+/* Resolves an mma, wmma.mma or wgmma.mma_async for the emulated SM. Returns false if the instruction is none of them.
+ * run() (not of wgmma: see tensor_multiply) takes
  * the registers of each fragment in the order written, each as 32 consecutive lanes of the width of its
  * operand type; scale: {a scale, byte id a, thread id a, b scale, byte id b, thread id b} of a block-scaled
  * mma, else null: the scales are 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
 bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op);
-
-/* "m16n8k16" and similar, from the value of S_SHAPE. */
-bool tensor_shape_of(unsigned mod, int *m, int *n, int *k);
 
 /* wmma fragments: the matrix element that register `reg` of lane `lane` holds in its `part`-th piece (0 for
  * 32-bit and wider elements, else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it.
@@ -56,14 +54,19 @@ tensor_element tensor_mma_element(const tensor_op *op, char fragment, int lane, 
 /* movmatrix.sync.aligned.m8n8.trans.b16. */
 void tensor_movmatrix(uint32_t d[32], const uint32_t a[32]);
 
-/* One fused dot-product-add by a model of TENSOR_CORES: values as raw bits of `type`, c and the result as raw
- * bits of `acc` (T_F32 or T_F16). For rows that no mma.sync reaches (wgmma). */
-typedef enum {
-    TENSOR_ROW_WGMMA_SM90_FP8,
-    TENSOR_ROW_WGMMA_SM90_F16,
-    TENSOR_ROW_WGMMA_SM90_TF32
-} tensor_wgmma_row;
-uint32_t tensor_wgmma_dot(tensor_wgmma_row row, pvm_type type, pvm_type acc, const uint32_t *a,
-                          const uint32_t *b, int k, uint32_t c);
+/* wgmma.mma_async: the 16 rows of D of one warp, for matrices that are not in fragments: a[16][depth],
+ * b[n / 8][depth][8] and c[n / 8][16][8], which becomes d. Elements are raw bits, f16 accumulators in the low half;
+ * depth is k or, for single bits, k / 32 words. */
+enum { TENSOR_GROUP_DEPTH = 32, TENSOR_GROUP_COLUMNS = 256 };
+void tensor_multiply(const tensor_op *op, uint32_t *a, uint32_t *b, uint32_t *c);
+int tensor_depth(const tensor_op *op);
+/* The elements of 32 bits of memory of a or b, and how many they are. */
+int tensor_unpack(const tensor_op *op, pvm_type type, uint32_t word, uint32_t elements[8]);
+/* The bit that negates an element. */
+uint32_t tensor_sign_bit(pvm_type type);
+/* a's registers, and c's and d's, each of 32 lanes, from and to such a matrix. */
+void tensor_gather_a(const tensor_op *op, uint32_t *to, const void *const *a);
+void tensor_gather_c(const tensor_op *op, uint32_t *to, const void *const *c);
+void tensor_scatter_d(const tensor_op *op, const uint32_t *from, void *const *d);
 
 #endif

@@ -8,6 +8,7 @@
  *   race.c       who accessed which byte last, and whether the accesses are ordered
  *   sync.c       barriers, member masks, cp.async
  *   bulk.c       cp.async.bulk
+ *   flight.c     registers and shared memory that wgmma in flight use
  *   counters.c   counts by op, and their totals; counters_print.c writes them
  *   paths.c      warps that execute every op equally often
  *
@@ -63,6 +64,7 @@ enum { CHECK_RECENT = 4096 };
 
 typedef struct vm_watch {
     bool init, race, sync;
+    bool flight;                    /* sync, and the kernel has wgmma */
     bool same;                      /* race: stores of the same value are reported, too */
     ptxvm_counts *counts;           /* by site; null: not counted */
     check_recent *recent;           /* with counts: CHECK_RECENT of them */
@@ -148,6 +150,12 @@ typedef struct check_region {
     _Atomic uint64_t *sectors;  /* bit i: accessed in this launch */
 } check_region;
 
+/* A word of shared memory that wgmma in flight read, the last of them at `site`. */
+typedef struct check_operand {
+    uint32_t site;
+    uint16_t count;
+} check_operand;
+
 typedef struct block_check {
     check_region *shared;
     uint32_t start; /* on the clock: earlier accesses belong to another block */
@@ -171,6 +179,10 @@ typedef struct block_check {
     struct check_bulk *bulk; /* bulk copies out of shared memory that are under way; see bulk.c */
     int n_bulk, bulk_capacity;
     uint32_t bulk_groups[1024]; /* by thread: committed so far */
+    check_operand
+        *operands; /* by word of shared memory: products in flight that read it; null: not checked */
+    int n_operands;
+    uint32_t fences[WARP]; /* by warp: wgmma.fence executed */
 } block_check;
 
 static inline vm_watch *vm_watch_of(const vm_warp *warp)
@@ -234,6 +246,8 @@ void check_registers(vm_warp *warp, const vm_op *op, const check_op *info, uint3
 void check_shuffle(vm_warp *warp, const vm_op *op, const check_op *info, uint32_t mask);
 /* The undefined bytes of one lane of a register; check_set_lane_bytes sets them. */
 uint32_t check_lane_bytes(const vm_frame *frame, int32_t id, int lane);
+/* The name of the register with this number, for messages. */
+const char *check_register_name(const vm_op *op, const check_op *info, int32_t id);
 /* Called when an instruction has moved undefined bytes: those of result i, by lane. */
 void vm_check_moved(vm_warp *warp, const vm_op *op, int i, uint32_t mask, const uint32_t bytes[WARP]);
 /* The same for moves to memory: the undefined bytes of operand i (0 if nothing is checked), and a call for a
@@ -328,6 +342,20 @@ void check_paths_free(struct check_paths *paths);
 bool check_paths_add(vm_block *block);
 /* Joins those of all host threads. */
 bool check_paths_finish(struct check_sums *sums, const vm_launch *launch, vm_watch *const *watches, int n);
+/* ---- flight.c ---- */
+bool vm_check_flight_new(vm_warp *warp, vm_frame *frame);
+void vm_check_flight_clear(vm_frame *frame);
+/* Each op that is not wgmma.mma_async: its registers must not be those of a product in flight. */
+void check_flight(vm_warp *warp, const vm_op *op, const check_op *info);
+/* A product starts (adds_to_d: it reads d); it no longer uses the registers of operands first to first + n - 1; a fence;
+ * the registers of its results end with their function. */
+void vm_check_flight_begin(vm_warp *warp, const vm_op *op, bool adds_to_d);
+void vm_check_flight_end(vm_warp *warp, vm_frame *frame, const vm_op *op, int first, int n);
+void vm_check_flight_fence(vm_warp *warp);
+void vm_check_flight_lost(vm_warp *warp, const vm_op *op);
+/* A product begins or ends to read bytes of shared memory (a multiple of 4); a write to such bytes. */
+void vm_check_operand(vm_warp *warp, const vm_op *op, uint64_t at, uint64_t bytes, bool begin);
+void check_operand_write(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes);
 
 /* ---- counters.c ---- */
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);

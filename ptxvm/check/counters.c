@@ -61,6 +61,7 @@ void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask)
             break;
         case OP_mma:
         case OP_wmma:
+        case OP_wgmma:
             c->mma += info->class_of == PTXVM_CLASS_TENSOR;
             break;
         default:

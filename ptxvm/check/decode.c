@@ -158,6 +158,8 @@ static ptxvm_class class_of(const pvm_inst *inst)
 {
     if (inst->op == OP_wmma)
         return inst->mod[S_SUB] == M_mma ? PTXVM_CLASS_TENSOR : PTXVM_CLASS_MEMORY;
+    if (inst->op == OP_wgmma)
+        return inst->mod[S_SUB] == M_mma_async ? PTXVM_CLASS_TENSOR : PTXVM_CLASS_CONTROL;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (classes[i].op == inst->op)
             return classes[i].class_of;
@@ -223,7 +225,8 @@ static bool describe_op(numbering *all, vm_code *code, const vm_op *op, check_op
         uses[n++] = number_of(all, (vm_slot)op->slots[op->n_d + op->n_operands - op->n_results]);
     info->n_uses = (uint8_t)n;
     for (int i = 0; i < op->n_results; i++)
-        if (ids[i] >= 0 && !op->operand[i].is_address && op->inst->op != OP_call)
+        if (ids[i] >= 0 && !op->operand[i].is_address && op->inst->op != OP_call &&
+            op->inst->op != OP_wgmma) /* flight.c: wgmma writes them later */
             uses[n++] = ids[i];
     if (op->lane.run && op->n_d > op->n_results)
         uses[n++] = number_of(all, (vm_slot)op->slots[op->n_results]);

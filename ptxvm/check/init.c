@@ -87,7 +87,7 @@ static const char *use_of(const vm_op *op, const check_op *info, int32_t id)
     }
 }
 
-static const char *register_name(const vm_op *op, const check_op *info, int32_t id)
+const char *check_register_name(const vm_op *op, const check_op *info, int32_t id)
 {
     for (int i = 0; i < op->n_operands; i++) {
         const pvm_operand *source = op->operand[i].source;
@@ -126,7 +126,7 @@ static void report_use(vm_warp *warp, const vm_op *op, const check_op *info, int
         if (warp->frame->check->undefined[info->uses[i]] >> lane & 1)
             id = info->uses[i];
     vm_check_report(warp, op, lane, &finding, -1, "%s %s %s, which %s bytes that were never written%s",
-                    pvm_opcode_name(op->inst->op), use_of(op, info, id), register_name(op, info, id),
+                    pvm_opcode_name(op->inst->op), use_of(op, info, id), check_register_name(op, info, id),
                     is_predicate(op, info, id) ? "depends on" : "holds", or_shuffled(warp, hint));
 }
 

@@ -301,6 +301,9 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
         VM_EACH_LANE(lane, mask)
     check_bulk_access(warp, op, (int)lane, s.space, access->address[lane] - (shared ? s.base : 0),
                       access->bytes, access->kind & VM_STORE);
+    if (shared && warp->block->check->n_operands && access->kind & VM_STORE && !issue)
+        VM_EACH_LANE(lane, mask)
+    check_operand_write(warp, op, (int)lane, access->address[lane] - s.base, access->bytes);
     if (watch->race && s.region && s.space != SPACE_CONST && !issue) {
         race_access a = {.warp = warp,
                          .op = op,
@@ -360,6 +363,8 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
     if (watch->sync && warp->block->check->n_bulk && inst->op != OP_cp)
         check_bulk_access(warp, op, lane, s.space, address - (s.space == SPACE_SHARED ? s.base : 0), bytes,
                           kind & VM_STORE);
+    if (s.space == SPACE_SHARED && warp->block->check->n_operands && kind & VM_STORE)
+        check_operand_write(warp, op, lane, address - s.base, bytes);
     if (watch->race && s.region && s.space != SPACE_CONST) {
         race_access a = {.warp = warp,
                          .op = op,

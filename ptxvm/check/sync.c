@@ -235,6 +235,8 @@ void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to
             check->async[word]--;
             check->n_async--;
         }
+    if (check->n_operands)
+        check_operand_write(warp, op, lane, to, bytes);
     for (uint64_t i = 0; watch->init && i < bytes; i++) {
         uint8_t bit = i < 16 ? undefined >> i & 1 : 0;
         shared->n_undefined += bit;

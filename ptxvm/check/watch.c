@@ -22,6 +22,7 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         watch->init = vm->config.checks & PTXVM_CHECK_INIT;
         watch->race = vm->config.checks & PTXVM_CHECK_RACE;
         watch->sync = vm->config.checks & PTXVM_CHECK_SYNC;
+        watch->flight = watch->sync && launch->kernel->has_wgmma;
         watch->same = vm->config.checks & PTXVM_CHECK_SAME;
         watch->start = ++vm->checks->clock;
         if (watch->race && launch->n_blocks <= UINT32_MAX)
@@ -71,7 +72,10 @@ bool vm_check_block_new(vm_block *block)
         vm_check_region_new(0, block->shared_bytes, block->shared_reach, checks, false, true);
     if (watch->sync)
         block->check->async = calloc(block->shared_reach / 4 + 8, 1);
-    return block->check->shared && (!watch->sync || block->check->async);
+    if (watch->flight)
+        block->check->operands = calloc(block->shared_reach / 4 + 8, sizeof *block->check->operands);
+    return block->check->shared && (!watch->sync || block->check->async) &&
+           (!watch->flight || block->check->operands);
 }
 
 void vm_check_block_begin(vm_block *block)
@@ -104,6 +108,10 @@ void vm_check_block_begin(vm_block *block)
     if (check->async && check->n_async)
         memset(check->async, 0, block->shared_reach / 4 + 8);
     check->n_async = 0;
+    if (check->operands && check->n_operands)
+        memset(check->operands, 0, (block->shared_reach / 4 + 8) * sizeof *check->operands);
+    check->n_operands = 0;
+    memset(check->fences, 0, sizeof check->fences);
 }
 
 bool vm_check_block_end(vm_block *block)
@@ -119,6 +127,7 @@ void vm_check_block_free(vm_block *block)
     vm_check_region_free(block->check->shared);
     free(block->check->async);
     free(block->check->bulk);
+    free(block->check->operands);
     free(block->check);
 }
 
@@ -130,6 +139,8 @@ void vm_check_before(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t m
     const check_op *info = check_op_of(warp, op);
     if (watch->init)
         check_registers(warp, op, info, active, mask);
+    if (watch->flight && mask)
+        check_flight(warp, op, info);
     if (watch->counts && !info->late)
         check_count(warp, op, active, mask);
     if (info->event && mask && (watch->race || watch->sync))

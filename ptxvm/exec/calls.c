@@ -9,6 +9,7 @@
 #include "barrier.h"
 #include "decode.h"
 #include "launch.h"
+#include "ops.h"
 #include "ptxvm/check/check.h"
 
 #define LEAST_FRAME                                                                                          \
@@ -36,9 +37,13 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
             memcpy(registers, code->constants, code->constant_bytes);
         if (watched && !vm_check_frame_new(warp, frame))
             return NULL;
+        if (warp->block->watch && warp->block->watch->flight && !vm_check_flight_new(warp, frame))
+            return NULL;
     }
     if (frame->check)
         vm_check_frame_begin(frame);
+    if (frame->flight)
+        vm_check_flight_clear(frame);
     /* What a kernel reads without having written it must not depend on which block ran here before. */
     memset(frame->registers + code->constant_bytes, 0, code->frame_bytes - code->constant_bytes);
     frame->caller = NULL;
@@ -49,6 +54,8 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
 void vm_frame_free(vm_warp *warp, vm_frame *frame)
 {
     vm_worker *worker = warp->block->worker;
+    if (frame->code->kernel->has_wgmma)
+        vm_ops_frame_end(warp, frame);
     frame->next_free = worker->free_frames[frame->code->index];
     worker->free_frames[frame->code->index] = frame;
 }

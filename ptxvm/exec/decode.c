@@ -135,9 +135,10 @@ static bool decode_tensor(vm_decoder *decoder, vm_op *op)
         site->n[i < 4 ? i : 4] += operand->kind == OPERAND_VECTOR ? operand->n_elements : 1;
     }
     op->extra = site;
-    op->exec = vm_exec_tensor;
+    op->exec = inst->op == OP_wgmma ? vm_exec_wgmma : vm_exec_tensor;
     op->kind = VM_KIND_WAIT;
-    op->flags |= OPF_CONVERGED;
+    op->flags |= OPF_CONVERGED | (inst->op == OP_wgmma ? OPF_ONE_PLACE : 0);
+    decoder->kernel->has_wgmma |= inst->op == OP_wgmma;
     if (site->op.standing == TENSOR_PUBLISHED || site->op.standing == TENSOR_ASSUMED)
         op->flags |= OPF_INEXACT;
     return true;
@@ -249,6 +250,10 @@ static bool choose_exec(vm_decoder *decoder, vm_op *op)
         return decode_tensor(decoder, op);
     case OP_wmma:
         if (inst->mod[S_SUB] == M_mma)
+            return decode_tensor(decoder, op);
+        break;
+    case OP_wgmma:
+        if (inst->mod[S_SUB] == M_mma_async)
             return decode_tensor(decoder, op);
         break;
     default:

@@ -75,6 +75,7 @@ void vm_block_free(vm_block *block)
     }
     free(block->warps);
     free(block->barriers);
+    vm_ops_block_free(block);
     vm_check_block_free(block);
     free(block->shared);
     free(block);

@@ -9,7 +9,7 @@
 /* Completes a decoded instruction (operands, inst and guard are set): sets exec, extra (static tables only:
  * nothing to free), flags and members. Returns false if the opcode is not one of these: ld ldu st prefetch*
  * applypriority discard createpolicy atom red membar fence shfl vote match redux activemask elect cp mbarrier
- * ldmatrix stmatrix movmatrix wmma.load wmma.store cvta isspacep alloca stacksave stackrestore griddepcontrol
+ * ldmatrix stmatrix movmatrix wmma.load wmma.store wgmma.fence wgmma.commit_group wgmma.wait_group cvta isspacep alloca stacksave stackrestore griddepcontrol
  * nanosleep trap brkpt pmevent getctarank mapa setmaxnreg, and mov whose source is a special register. */
 bool vm_ops_find(vm_op *op);
 
@@ -28,5 +28,8 @@ bool vm_builtin_is_serial(const char *name);
 bool vm_ops_warp_begin(vm_warp *warp);
 vm_result vm_ops_block_end(vm_block *block);
 void vm_ops_warp_free(vm_warp *warp);
+void vm_ops_block_free(vm_block *block);
+/* A function returns: results of wgmma that are still in flight have no registers any more. */
+void vm_ops_frame_end(vm_warp *warp, const vm_frame *frame);
 
 #endif

@@ -9,8 +9,7 @@
 #include "ops_common.h"
 #include "ptxvm/check/check.h"
 
-/* Makes room for one more item of an array; returns null, with the fault recorded, if there is no memory. */
-static void *grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
+void *ops_grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
 {
     uint64_t limit = warp->block->launch->vm->config.limits[PTXVM_LIMIT_ASYNC];
     if ((uint64_t)count >= limit) {
@@ -35,7 +34,7 @@ static pending *push(vm_warp *warp, const vm_op *op, pending_kind kind, uint32_t
 {
     struct vm_ops_warp *state = warp->ops;
     pending *items =
-        grow(warp, op, state->copies, state->n_copies, &state->copies_capacity, sizeof *state->copies);
+        ops_grow(warp, op, state->copies, state->n_copies, &state->copies_capacity, sizeof *state->copies);
     if (!items)
         return NULL;
     state->copies = items;
@@ -397,7 +396,7 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
         }
         struct vm_ops_warp *state = warp->ops;
         pending_bulk *items =
-            grow(warp, op, state->bulk, state->n_bulk, &state->bulk_capacity, sizeof *items);
+            ops_grow(warp, op, state->bulk, state->n_bulk, &state->bulk_capacity, sizeof *items);
         if (!items)
             return VM_FAULT;
         state->bulk = items;
@@ -529,6 +528,7 @@ bool vm_ops_warp_begin(vm_warp *warp)
     if (!warp->ops)
         return false;
     warp->ops->n_copies = warp->ops->n_bulk = 0;
+    ops_wgmma_begin(warp);
     return true;
 }
 
@@ -545,7 +545,7 @@ vm_result vm_ops_block_end(vm_block *block)
             vm_check_bulk_pending(&block->warps[i], state->bulk[k].op, state->bulk[k].lane);
         state->n_copies = state->n_bulk = 0;
     }
-    return VM_NEXT;
+    return ops_wgmma_block_end(block) ? VM_NEXT : VM_FAULT;
 }
 
 void vm_ops_warp_free(vm_warp *warp)
@@ -555,6 +555,7 @@ void vm_ops_warp_free(vm_warp *warp)
     free(warp->ops->copies);
     free(warp->ops->bulk);
     free(warp->ops->maps);
+    ops_wgmma_free(warp);
     free(warp->ops);
     warp->ops = NULL;
 }

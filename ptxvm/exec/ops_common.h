@@ -46,8 +46,28 @@ struct vm_ops_warp {
     int n_copies, copies_capacity;
     pending_bulk *bulk;
     int n_bulk, bulk_capacity;
-    wmma_map *maps; /* of the fragments a b c d; null at first */
+    wmma_map *maps;          /* of the fragments a b c d; null at first */
+    struct ops_wgmma *wgmma; /* private to ops_wgmma.c; null at first */
 };
+
+/* When something asynchronous reads its operands or writes its results, between its start and the wait for it. Without
+ * a seed it is as late as possible. `number` counts what the warp has started. */
+typedef enum { LANDING_LATE, LANDING_EARLY, LANDING_BETWEEN, LANDINGS } ops_landing;
+ops_landing ops_landing_of(const vm_warp *warp, uint64_t number);
+
+/* Makes room for one more item of an array; null, with the fault recorded, if there is no memory or a limit is
+ * exceeded. */
+void *ops_grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size);
+
+/* wgmma: products in flight end with the block, and with the function that started them; what a warp has not executed
+ * although the others of its warpgroup have is a fault. */
+enum { OPS_WARPGROUPS = 8 };
+struct vm_ops_block {
+    struct ops_warpgroup *groups;
+};
+void ops_wgmma_begin(vm_warp *warp);
+bool ops_wgmma_block_end(vm_block *block);
+void ops_wgmma_free(vm_warp *warp);
 
 /* Completes the copies that an mbarrier waits for, in all warps of the block. Returns false after a fault. */
 bool ops_async_land(vm_block *block, uint64_t barrier);
@@ -74,7 +94,8 @@ vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
 /* Each completes an op of its opcodes, like vm_ops_find. */
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
-    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_mov, ops_find_address, ops_find_misc;
+    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_mov, ops_find_address,
+    ops_find_misc;
 
 /* Lane `lane` of a register `width` bytes wide, zero-extended; and the reverse. Not for 16-byte registers. */
 static inline uint64_t ops_get(const void *value, int width, int lane)

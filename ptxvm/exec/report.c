@@ -133,9 +133,14 @@ void vm_report_clear(ptxvm *vm)
     *r = (vm_reports){.sites = NULL};
 }
 
+static bool is_tensor(const vm_op *op)
+{
+    return op->exec == vm_exec_tensor || op->exec == vm_exec_wgmma;
+}
+
 static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op *op)
 {
-    if (op->exec == vm_exec_tensor) {
+    if (is_tensor(op)) {
         const vm_tensor_site *tensor = op->extra;
         return vm_pool_format(r->texts, "%s: %s", tensor->op.row, standing_name(tensor->op.standing));
     }
@@ -148,7 +153,7 @@ static int list_executed(vm_reports *r, const vm_kernel *kernel, const uint8_t *
 {
     for (int i = 0; i < kernel->n_sites; i++) {
         const vm_op *op = kernel->sites[i];
-        if (sites[i] && (op->exec == vm_exec_tensor) == tensor)
+        if (sites[i] && is_tensor(op) == tensor)
             r->sites[at++] = site_of(kernel, op, describe(r, kernel, op));
     }
     return at;

@@ -79,7 +79,7 @@ void vm_settle(vm_warp *warp, vm_join *join);
 /* Copies s to d in the lanes of mask; width in bytes per lane, 0 for a predicate. */
 void vm_blend(void *d, const void *s, int width, uint32_t mask);
 void vm_run_lane_partly(vm_warp *warp, const vm_op *op, uint32_t mask);
-vm_exec_fn vm_exec_lane_converted, vm_exec_tensor, vm_exec_nothing;
+vm_exec_fn vm_exec_lane_converted, vm_exec_tensor, vm_exec_wgmma, vm_exec_nothing;
 
 /* ---- warp_members.c ---- */
 /* Runs a warp-level instruction if all required lanes have arrived, in this or in waiting groups; else

@@ -154,6 +154,10 @@ static vm_result run_with_waiting(vm_warp *warp, const vm_op *op, uint32_t mask,
     }
     if (warp->block->watch)
         vm_check_members(warp, op, all, alike);
+    if (!alike && op->flags & OPF_ONE_PLACE)
+        return vm_fault(warp, op, __builtin_ctz(mask), PTXVM_ERROR_EXECUTION,
+                        "other lanes of the warp execute another %s: all of them must execute the same",
+                        pvm_opcode_name(op->inst->op));
     return alike ? op->exec(warp, op, all) : run_gathered(warp, op, mask, groups, n);
 }
 

@@ -304,6 +304,14 @@ static const char *compile_address(form *f, form_operand *o, const char *s)
     return s + 1;
 }
 
+/* "4", "V", "N/2" */
+static int8_t vector_count(const char *s)
+{
+    if (*s == 'V')
+        return COUNT_VEC;
+    return *s == 'N' ? s[2] == '2' ? COUNT_HALF_N : COUNT_QUARTER_N : (int8_t)atoi(s);
+}
+
 /* "d:f32", "a[4]:T", "d[V]:>T", "i:u32(0..15)?" */
 static const char *compile_value(form *f, form_operand *o, const char *s)
 {
@@ -314,7 +322,7 @@ static const char *compile_value(form *f, form_operand *o, const char *s)
         o->type = T_PRED;
     s++;
     if (*s == '[') {
-        o->count = s[1] == 'V' ? COUNT_VEC : (int8_t)atoi(s + 1);
+        o->count = vector_count(s + 1);
         s += strcspn(s, "]") + 1;
     }
     if (*s == ':') {

@@ -191,7 +191,7 @@ typedef struct argument_list {
 } argument_list;
 
 #define MAX_RAW      16
-#define MAX_ELEMENTS 128
+#define MAX_ELEMENTS 272 /* half of them in one vector */
 #define MAX_WORDS    24
 #define MAX_DEPTH    200 /* of blocks, parentheses and braces */
 
@@ -334,7 +334,9 @@ enum {
 
 enum {
     COUNT_SCALAR = 0,
-    COUNT_VEC = -1 /* as given by S_VEC; other values: that many in braces */
+    COUNT_VEC = -1,    /* as given by S_VEC; other values: that many in braces */
+    COUNT_HALF_N = -2, /* half and a quarter of the N of S_SHAPE: accumulators of a warpgroup */
+    COUNT_QUARTER_N = -3
 };
 
 enum {
@@ -399,6 +401,7 @@ void operand_make(parser *p, const raw_operand *raw, const form_operand *want, c
                   pvm_type type, pvm_operand *out);
 void check_rules(parser *p, const pvm_inst *inst); /* rules.c */
 pvm_type form_operand_type(const form_operand *want, const pvm_inst *inst);
+int form_operand_count(const form_operand *want, const pvm_inst *inst); /* elements in braces; 0: no vector */
 
 /* variable.c */
 #define MAX_DIMENSIONS 16

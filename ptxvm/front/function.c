@@ -285,7 +285,7 @@ static const struct {
     const char *word; /* null: the whole opcode */
     const char *what;
 } refused[] = {
-    {OP_wgmma, NULL, "wgmma"},
+    {OP_wgmma, "sp", "wgmma.mma_async.sp (sparse wgmma)"},
     {OP_tcgen05, NULL, "tcgen05"},
     {OP_tex, NULL, "tex (textures)"},
     {OP_tld4, NULL, "tld4 (textures)"},

@@ -230,26 +230,28 @@ static const char *misfit_vector(parser *p, const raw_operand *raw, const form_o
     return NULL;
 }
 
-static int wanted_count(const form_operand *want, const pvm_inst *inst)
+int form_operand_count(const form_operand *want, const pvm_inst *inst)
 {
-    if (want->count != COUNT_VEC)
-        return want->count;
-    switch (inst->mod[S_VEC]) {
-    case M_v2:
-        return 2;
-    case M_v4:
-        return 4;
-    case M_v8:
-        return 8;
+    int m, n = 0, k;
+    switch (want->count) {
+    case COUNT_VEC:
+        return inst->mod[S_VEC] == M_v2   ? 2
+               : inst->mod[S_VEC] == M_v4 ? 4
+               : inst->mod[S_VEC] == M_v8 ? 8
+                                          : COUNT_SCALAR;
+    case COUNT_HALF_N:
+    case COUNT_QUARTER_N:
+        pvm_shape_of(inst->mod[S_SHAPE], &m, &n, &k);
+        return want->count == COUNT_HALF_N ? n / 2 : n / 4;
     default:
-        return COUNT_SCALAR;
+        return want->count;
     }
 }
 
 const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
                            pvm_type type, char *why, size_t why_size)
 {
-    int count = wanted_count(want, inst);
+    int count = form_operand_count(want, inst);
     if (want->flags & IS_ADDRESS)
         return misfit_address(p, raw, want, inst, why, why_size);
     if (want->flags & IS_LABEL)
@@ -357,7 +359,7 @@ static void make_vector(parser *p, const raw_operand *raw, const form_operand *w
 void operand_make(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
                   pvm_type type, pvm_operand *out)
 {
-    int count = wanted_count(want, inst);
+    int count = form_operand_count(want, inst);
     *out = (pvm_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
     if (want->flags & IS_ADDRESS)
         make_address(p, raw, want, inst, out);

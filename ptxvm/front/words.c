@@ -170,6 +170,25 @@ const char *pvm_mod_text(pvm_mod mod)
     return m > M_NONE && m < M_COUNT ? mod_texts[m] : "?";
 }
 
+static int number_after(const char **text, char letter)
+{
+    int value = 0;
+    if (**text != letter)
+        return -1;
+    for (++*text; **text >= '0' && **text <= '9'; ++*text)
+        value = 10 * value + (**text - '0');
+    return value;
+}
+
+bool pvm_shape_of(unsigned mod, int *m, int *n, int *k)
+{
+    const char *text = mod && mod < M_COUNT ? mod_texts[mod] + 1 : "";
+    *m = number_after(&text, 'm');
+    *n = number_after(&text, 'n');
+    *k = number_after(&text, 'k');
+    return *m > 0 && *n > 0 && *k > 0 && !*text;
+}
+
 /* ---- misspelled words ---- */
 
 static int min3(int a, int b, int c)

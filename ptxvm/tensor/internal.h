@@ -37,6 +37,9 @@ typedef enum {
     INPUT_TF32,
     INPUT_WMMA_TF32,
     INPUT_QUADS,
+    INPUT_WGMMA_F16, /* and bf16 */
+    INPUT_WGMMA_TF32,
+    INPUT_WGMMA_FP8,
     INPUT_FP8,
     INPUT_F8F6F4, /* some operand of 6 or 4 bits */
     INPUT_MXF8F6F4,
@@ -140,6 +143,10 @@ void tensor_gather_quad(const tensor_op *op, int quad, tensor_matrices *x, const
                         const void *const *b, const void *const *c);
 void tensor_scatter_quad(const tensor_op *op, int quad, const tensor_matrices *x, void *const *d);
 void tensor_gather_scales(const tensor_op *op, tensor_scales *scales, const void *const *scale);
+/* Two's complement of s8 and s4 elements in the low bits; one row of integers times 8 columns; one of bits. */
+void tensor_sign_extend(pvm_type type, uint32_t *x, int n);
+void tensor_integer_row(bool satfinite, int k, const uint32_t *a, const uint32_t *b, uint32_t *c);
+void tensor_bits_row(bool is_and, int words, const uint32_t *a, const uint32_t *b, uint32_t *c);
 /* How many bits of a register one element of a or b takes. */
 int tensor_container_bits(const tensor_op *op, pvm_type type);
 

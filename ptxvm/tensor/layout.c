@@ -88,7 +88,7 @@ bool tensor_wmma_element(const pvm_inst *inst, int lane, int reg, int part, tens
 {
     shape s;
     const pvm_type type = pvm_slot_type(inst, S_TYPE);
-    if (!tensor_shape_of(inst->mod[S_SHAPE], &s.m, &s.n, &s.k))
+    if (!pvm_shape_of(inst->mod[S_SHAPE], &s.m, &s.n, &s.k))
         return false;
     const int bits = type_bits[type], per = per_register(bits);
     const bool is_a = pvm_has(inst, S_FRAG, M_a), is_b = pvm_has(inst, S_FRAG, M_b);
@@ -115,7 +115,7 @@ static pieces pieces_of(const tensor_op *op, pvm_type type)
     return (pieces){32 / container, f ? f->shift : 0, bits == 32 ? ~0u : (1u << bits) - 1};
 }
 
-static void gather_c(const tensor_op *op, uint32_t *to, const void *const *c)
+void tensor_gather_c(const tensor_op *op, uint32_t *to, const void *const *c)
 {
     const int blocks = op->m / 8, pairs = op->m * op->n / 64;
     for (int pair = 0; pair < pairs; pair++)
@@ -171,15 +171,34 @@ void tensor_gather(const tensor_op *op, tensor_matrices *x, const void *const *a
     const int k = op->atype == T_B1 ? op->k / 32 : op->k;
     gather_any(pieces_of(op, op->atype), op->m / 8, k, a, x->a, 8 * k, k, 1);
     gather_any(pieces_of(op, op->btype), op->n / 8, k, b, x->b, PART_COLUMNS * k, 1, PART_COLUMNS);
-    gather_c(op, x->c, c);
+    tensor_gather_c(op, x->c, c);
+}
+
+void tensor_gather_a(const tensor_op *op, uint32_t *to, const void *const *a)
+{
+    const int depth = tensor_depth(op);
+    gather_any(pieces_of(op, op->atype), op->m / 8, depth, a, to, 8 * depth, depth, 1);
+}
+
+int tensor_unpack(const tensor_op *op, pvm_type type, uint32_t word, uint32_t elements[8])
+{
+    const pieces p = pieces_of(op, type);
+    for (int i = 0; i < p.per; i++)
+        elements[i] = word >> (32 / p.per * i + p.shift) & p.mask;
+    return p.per;
 }
 
 void tensor_scatter(const tensor_op *op, const tensor_matrices *x, void *const *d)
 {
+    tensor_scatter_d(op, x->c, d);
+}
+
+void tensor_scatter_d(const tensor_op *op, const uint32_t *from, void *const *d)
+{
     const int blocks = op->m / 8, pairs = op->m * op->n / 64;
     for (int pair = 0; pair < pairs; pair++)
         for (int lane = 0; lane < WARP_LANES; lane++) {
-            const uint32_t *at = x->c +
+            const uint32_t *at = from +
                                  (pair / blocks * op->m + lane / 4 + 8 * (pair % blocks)) * PART_COLUMNS +
                                  2 * (lane % 4);
             if (op->dtype == T_F16) {

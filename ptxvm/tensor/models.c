@@ -67,6 +67,11 @@ static const tensor_model models[] = {
     {SM90,           INPUT_FP8,      32, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, MEASURED,  "sm_90 fp8 k32 (by f16)"},
     {SM90,           INPUT_FP8,       0, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, PUBLISHED, "sm_90 fp8 k16 (by f16)"},
 
+    /* The four measured sets of wgmma are fp8 with c = 0 and f32 results. */
+    {SM90,           INPUT_WGMMA_F16,  0, METHOD_FDPA,      16, 25, -133, -21, false, PUBLISHED, "sm_90 wgmma f16, bf16"},
+    {SM90,           INPUT_WGMMA_TF32, 0, METHOD_FDPA,       8, 25, -133, -21, false, PUBLISHED, "sm_90 wgmma tf32"},
+    {SM90,           INPUT_WGMMA_FP8,  0, METHOD_FDPA,      32, 13, -134, -22, true,  PUBLISHED, "sm_90 wgmma fp8 (measured for f32 results with c = 0)"},
+
     {SM100,          INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_100 f16"},
     {SM100,          INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, MEASURED,  "sm_100 bf16"},
     {SM100,          INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, PUBLISHED, "sm_100 tf32"},
@@ -93,16 +98,6 @@ static const tensor_model models[] = {
     {ALL,            INPUT_BITS,      0, METHOD_BITS,        0,  0,    0,   0, false, EXACT,     "b1"},
     {ALL & ~SM75,    INPUT_F64,       0, METHOD_F64,         0,  0,    0,   0, false, PUBLISHED, "f64"},
 };
-
-static const struct {
-    uint16_t mod;
-    int16_t m, n, k;
-} shapes[] = {
-    {M_m8n8k4, 8, 8, 4},        {M_m8n8k16, 8, 8, 16},      {M_m8n8k32, 8, 8, 32},    {M_m8n8k128, 8, 8, 128},
-    {M_m16n8k4, 16, 8, 4},      {M_m16n8k8, 16, 8, 8},      {M_m16n8k16, 16, 8, 16},  {M_m16n8k32, 16, 8, 32},
-    {M_m16n8k64, 16, 8, 64},    {M_m16n8k128, 16, 8, 128},  {M_m16n8k256, 16, 8, 256},
-    {M_m16n16k16, 16, 16, 16},  {M_m32n8k16, 32, 8, 16},    {M_m8n32k16, 8, 32, 16},  {M_m16n16k8, 16, 16, 8},
-};
 /* clang-format on */
 
 static tensor_run_fn *const runs[] = {
@@ -112,18 +107,6 @@ static tensor_run_fn *const runs[] = {
     [METHOD_INTEGER] = tensor_run_integer, [METHOD_BITS] = tensor_run_bits,
     [METHOD_F64] = tensor_run_f64,
 };
-
-bool tensor_shape_of(unsigned mod, int *m, int *n, int *k)
-{
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (shapes[i].mod == mod) {
-            *m = shapes[i].m;
-            *n = shapes[i].n;
-            *k = shapes[i].k;
-            return true;
-        }
-    return false;
-}
 
 /* What rows of the table are for, by the type of a (b1, integers and f64 mix only among themselves). */
 static bool input_of(const tensor_op *op, bool is_wmma, unsigned kind, tensor_input *input)
@@ -155,6 +138,14 @@ static bool input_of(const tensor_op *op, bool is_wmma, unsigned kind, tensor_in
         return true;
     }
     return false;
+}
+
+static tensor_input wgmma_input(tensor_input input)
+{
+    return input == INPUT_FP8                          ? INPUT_WGMMA_FP8
+           : input == INPUT_TF32                       ? INPUT_WGMMA_TF32
+           : input == INPUT_F16 || input == INPUT_BF16 ? INPUT_WGMMA_F16
+                                                       : input;
 }
 
 /* wmma.mma of f16 names only d's and c's type. */
@@ -195,13 +186,20 @@ static const tensor_model *find_model(int sm, tensor_input input, int k)
 bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op)
 {
     const bool is_wmma = inst->op == OP_wmma && pvm_has(inst, S_SUB, M_mma);
+    const bool is_wgmma = inst->op == OP_wgmma && pvm_has(inst, S_SUB, M_mma_async);
     tensor_input input;
     memset(op, 0, sizeof *op);
-    if ((inst->op != OP_mma && !is_wmma) || !tensor_shape_of(inst->mod[S_SHAPE], &op->m, &op->n, &op->k))
+    if ((inst->op != OP_mma && !is_wmma && !is_wgmma) ||
+        !pvm_shape_of(inst->mod[S_SHAPE], &op->m, &op->n, &op->k))
         return false;
     read_types(inst, op);
     if (!input_of(op, is_wmma, inst->mod[S_KIND], &input))
         return false;
+    if (is_wgmma) { /* c is d, and each of the four warps has 16 of the 64 rows */
+        op->ctype = op->dtype;
+        op->m = 16;
+        input = wgmma_input(input);
+    }
     op->model = find_model(device.sm, input, op->k);
     if (!op->model)
         return false;
@@ -219,31 +217,4 @@ bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op)
     op->wide = tensor_dots_best() == tensor_dots_v3;
     op->inst = inst;
     return true;
-}
-
-/* clang-format off */
-static const struct {
-    tensor_wgmma_row row;
-    int length, fraction, zero_exp32, zero_exp16;
-    bool short_f32;
-} wgmma_rows[] = {
-    {TENSOR_ROW_WGMMA_SM90_FP8,  32, 13, -134, -22, true},
-    {TENSOR_ROW_WGMMA_SM90_F16,  16, 25, -133, -21, false}, /* and bf16 */
-    {TENSOR_ROW_WGMMA_SM90_TF32,  8, 25, -133, -21, false},
-};
-/* clang-format on */
-
-uint32_t tensor_wgmma_dot(tensor_wgmma_row row, pvm_type type, pvm_type acc, const uint32_t *a,
-                          const uint32_t *b, int k, uint32_t c)
-{
-    const tensor_format *format = tensor_format_of(type, false);
-    const bool f16 = acc == T_F16;
-    const tensor_dot dot = {format,
-                            format,
-                            wgmma_rows[row].length,
-                            wgmma_rows[row].fraction,
-                            f16 ? wgmma_rows[row].zero_exp16 : wgmma_rows[row].zero_exp32,
-                            f16,
-                            wgmma_rows[row].short_f32};
-    return tensor_dot_one(&dot, k, a, b, 1, c, 0);
 }

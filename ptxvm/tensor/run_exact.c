@@ -6,7 +6,7 @@
 #include "internal.h"
 
 /* s8, u8, s4, u4 elements, as they are in the low bits, to their values. */
-static void sign_extend(pvm_type type, uint32_t *x, int n)
+void tensor_sign_extend(pvm_type type, uint32_t *x, int n)
 {
     const uint32_t sign = type == T_S8 ? 0x80 : type == T_S4 ? 8 : 0;
     for (int i = 0; sign && i < n; i++)
@@ -14,7 +14,7 @@ static void sign_extend(pvm_type type, uint32_t *x, int n)
 }
 
 /* Without .satfinite the sum wraps. With it, the whole instruction's exact sum is clamped once. */
-static void integer_row(bool satfinite, int k, const uint32_t *a, const uint32_t *b, uint32_t *c)
+void tensor_integer_row(bool satfinite, int k, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     int32_t sum[PART_COLUMNS] = {0}; /* |sum| <= 64 * 255 * 255 */
     for (int i = 0; i < k; i++)
@@ -33,13 +33,22 @@ void tensor_run_integer(const tensor_op *op, void *const *d, const void *const *
     (void)scale;
     tensor_matrices x;
     tensor_gather(op, &x, a, b, c);
-    sign_extend(op->atype, x.a, op->m * op->k);
-    sign_extend(op->btype, x.b, op->n * op->k);
+    tensor_sign_extend(op->atype, x.a, op->m * op->k);
+    tensor_sign_extend(op->btype, x.b, op->n * op->k);
     for (int part = 0; part < op->n / PART_COLUMNS; part++)
         for (int i = 0; i < op->m; i++)
-            integer_row(op->satfinite, op->k, x.a + i * op->k, x.b + part * op->k * PART_COLUMNS,
-                        x.c + (part * op->m + i) * PART_COLUMNS);
+            tensor_integer_row(op->satfinite, op->k, x.a + i * op->k, x.b + part * op->k * PART_COLUMNS,
+                               x.c + (part * op->m + i) * PART_COLUMNS);
     tensor_scatter(op, &x, d);
+}
+
+void tensor_bits_row(bool is_and, int words, const uint32_t *a, const uint32_t *b, uint32_t *c)
+{
+    for (int j = 0; j < PART_COLUMNS; j++)
+        for (int w = 0; w < words; w++) {
+            const uint32_t column = b[w * PART_COLUMNS + j];
+            c[j] += (uint32_t)__builtin_popcount(is_and ? a[w] & column : a[w] ^ column);
+        }
 }
 
 void tensor_run_bits(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
@@ -50,12 +59,7 @@ void tensor_run_bits(const tensor_op *op, void *const *d, const void *const *a, 
     const int words = op->k / 32;
     tensor_gather(op, &x, a, b, c);
     for (int i = 0; i < op->m; i++)
-        for (int j = 0; j < PART_COLUMNS; j++)
-            for (int w = 0; w < words; w++) {
-                const uint32_t row = x.a[i * words + w], column = x.b[w * PART_COLUMNS + j];
-                x.c[i * PART_COLUMNS + j] +=
-                    (uint32_t)__builtin_popcount(op->is_and ? row & column : row ^ column);
-            }
+        tensor_bits_row(op->is_and, words, x.a + i * words, x.b, x.c + i * PART_COLUMNS);
     tensor_scatter(op, &x, d);
 }
 

@@ -91,7 +91,7 @@ static const broken cases[] = {
     {"needs a later SM", "add.f32x2 %rd1, %rd2, %rd3;", TARGET, 6, 1, "add: this form needs .version 8.6"},
     {"old shuffle", "shfl.down.b32 %r1, %r2, 1, 31;", TARGET, 6, 1, "needs .sync on sm_70 and later"},
     /* what is refused by name */
-    {"wgmma", "wgmma.fence.sync.aligned;", UNSUPPORTED, 6, 1, "wgmma is not supported by ptxvm yet"},
+    {"sparse wgmma", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r1};", UNSUPPORTED, 6, 1, "wgmma.mma_async.sp (sparse wgmma)"},
     {"tcgen05", "tcgen05.wait::ld.sync.aligned;", UNSUPPORTED, 6, 1, "tcgen05 is not supported"},
     {"textures", "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1, %r2}];", UNSUPPORTED, 6, 1, "tex (textures)"},
     {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", UNSUPPORTED, 6, 1, "suld (surfaces)"},

@@ -41,7 +41,7 @@ static int n_integer_cases(void)
 static void integer_case_name(int index, char *text, size_t size)
 {
     int m, n, k;
-    tensor_shape_of(integer_cases[index / 2].shape, &m, &n, &k);
+    pvm_shape_of(integer_cases[index / 2].shape, &m, &n, &k);
     snprintf(text, size, "m%dn%dk%d_%d%s", m, n, k, index / 2, index % 2 ? "_satfinite" : "");
 }
 

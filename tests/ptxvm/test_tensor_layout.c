@@ -50,7 +50,7 @@ static void shape_case_name(int index, char *text, size_t size)
 {
     const shape_case *s = &shape_cases[index];
     int m, n, k;
-    tensor_shape_of(s->shape, &m, &n, &k);
+    pvm_shape_of(s->shape, &m, &n, &k);
     snprintf(text, size, "m%dn%dk%d_bits%d_%d", m, n, k, s->bits, index);
 }
 
@@ -318,7 +318,7 @@ static int n_wmma_cases(void)
 static void wmma_case_name(int index, char *text, size_t size)
 {
     int m, n, k;
-    tensor_shape_of(wmma_cases[index].shape, &m, &n, &k);
+    pvm_shape_of(wmma_cases[index].shape, &m, &n, &k);
     snprintf(text, size, "m%dn%dk%d_%d", m, n, k, index);
 }
 

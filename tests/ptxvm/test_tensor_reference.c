@@ -216,7 +216,7 @@ static void plain_case_name(int index, char *text, size_t size)
 {
     const plain_case *p = &plain_cases[index];
     int m, n, k;
-    tensor_shape_of(p->shape, &m, &n, &k);
+    pvm_shape_of(p->shape, &m, &n, &k);
     snprintf(text, size, "sm_%d_m16n8k%d_%s_%s_%s", p->sm, k, type_name(p->result), type_name(p->a),
              type_name(p->b));
 }

@@ -101,21 +101,3 @@ TEST_CASE(TensorSilicon, HalfEmptyInstructionsAgree)
         silicon_free(&data);
     }
 }
-
-TEST_CASE(TensorSilicon, WgmmaOfFp8)
-{
-    for (int i = 0; i < silicon_n_sets; i++) {
-        const silicon_set *set = &silicon_sets[i];
-        silicon_data data;
-        int wrong = 0;
-        if (!set->is_wgmma)
-            continue;
-        if (!silicon_load(set, &data))
-            SKIP("no silicon set %s/%s (QDNN_SILICON_DIR)", set->gpu, set->type_name);
-        for (int line = 0; line < SILICON_LINES; line++)
-            wrong += tensor_wgmma_dot(TENSOR_ROW_WGMMA_SM90_FP8, set->type, T_F32, data.a + line * set->k,
-                                      data.b + line * set->k, set->k, 0) != data.d32[line];
-        CHECK_EQ_I64(wrong, 0);
-        silicon_free(&data);
-    }
-}

@@ -73,18 +73,11 @@ static void put_register(form_text *t, const form_operand *o, pvm_type type, for
                  wider ? "rd" : register_prefix(type), ++*next % last);
 }
 
-static int vector_count(const form_operand *o, const pvm_inst *inst)
-{
-    if (o->count != COUNT_VEC)
-        return o->count;
-    return inst->mod[S_VEC] == M_v2 ? 2 : inst->mod[S_VEC] == M_v4 ? 4 : inst->mod[S_VEC] == M_v8 ? 8 : 0;
-}
-
 static void put_value(form_text *t, const form *f, const form_operand *o, const pvm_inst *inst,
                       form_style style, int *next)
 {
     pvm_type type = form_operand_type(o, inst);
-    int count = vector_count(o, inst);
+    int count = form_operand_count(o, inst);
     if (o->flags & IS_ADDRESS)
         form_put(t, "[rd98]");
     else if (o->flags & IS_LABEL)
