@@ -64,11 +64,11 @@ enum { CHECK_RECENT = 4096 };
 
 typedef struct vm_watch {
     bool init, race, sync;
-    bool flight;                    /* sync, and the kernel has wgmma */
-    bool same;                      /* race: stores of the same value are reported, too */
-    ptxvm_counts *counts;           /* by site; null: not counted */
-    check_recent *recent;           /* with counts: CHECK_RECENT of them */
-    uint32_t **released;            /* race: by block and thread: when it last released to others; null: never */
+    bool flight;          /* sync, and the kernel has wgmma */
+    bool same;            /* race: stores of the same value are reported, too */
+    ptxvm_counts *counts; /* by site; null: not counted */
+    check_recent *recent; /* with counts: CHECK_RECENT of them */
+    uint32_t **released;  /* race: by block and thread: when it last released to others; null: never */
     uint64_t n_blocks;
     bool blind;                     /* race: no memory for one of these: blocks are taken to be ordered */
     const vm_op *outside;           /* init: the last shfl that read a lane that did not take part */
