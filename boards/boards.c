@@ -18,8 +18,8 @@ static const generation generations[] = {
 };
 
 static const pipes all_pipes[] = {
-#define PIPES(sm, half, f64, mma, l1, l20, l21, x0, x1, shuffle, m0, m1, b0, b1, warp, source)               \
-    {sm, half, f64, mma, l1, {l20, l21}, {x0, x1}, shuffle, {m0, m1}, {b0, b1}, warp, source},
+#define PIPES(sm, half, f64, mma, l1, l20, l21, x0, x1, shuffle, m0, m1, w0, w1, b0, b1, warp, source)       \
+    {sm, half, f64, mma, l1, {l20, l21}, {x0, x1}, shuffle, {m0, m1}, {w0, w1}, {b0, b1}, warp, source},
 #include "boards/pipes.def"
 #undef PIPES
 };

@@ -42,9 +42,9 @@ typedef struct pipes {
     published_range l2_bytes;          /* per clock and multiprocessor; low is slow */
     published_range special;           /* latency */
     int shuffle;                       /* latency */
-    published_range
-        mixed_percent; /* of its reading rate, that DRAM keeps when reads and writes alternate; low is slow */
-    published_range block_start; /* cycles */
+    published_range mixed_percent;     /* of the DRAM peak, while reads and writes alternate; low is slow */
+    published_range mixed_wait;        /* nanoseconds that reads then wait for writes */
+    published_range block_start;       /* cycles */
     int warp_start;
     const char *source;
 } pipes;

@@ -89,6 +89,8 @@ typedef struct machine {
     int n_channels;
     uint64_t accesses;
     double written_share; /* a moving average */
+    double busy, stretch,
+        stretch_bytes; /* how busy DRAM was in the last stretch; when this one began, what it has moved */
     double kept_in_l2;
 } machine;
 

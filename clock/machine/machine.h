@@ -128,6 +128,8 @@ typedef struct clock_parameters {
     double l1_bytes, sm_bytes, l2_bytes,
         dram_bytes;    /* of an SM; from L2 to an SM; of the board; of the board, reading alone */
     double dram_mixed; /* the share of it that is left when reads and writes are mixed */
+    double
+        dram_mixed_wait; /* cycles that reads wait for writes where DRAM is busy with both; in proportion to how busy it is */
     int dram_channels;
     double in_flight; /* sectors that an SM may have on their way; 0: no limit */
     double lsu_queue; /* cycles of work that the load/store unit may be behind before issue stalls */

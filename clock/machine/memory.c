@@ -57,12 +57,29 @@ static void fly(sm *on, double sectors, double done)
 }
 
 /* Reads and writes in turn cost more than either alone; between, in proportion, up to a tenth of the rarer one. */
+static double mixed(const machine *m)
+{
+    return fmin(1, fmin(m->written_share, 1 - m->written_share) / 0.1);
+}
+
 static double dram_rate(machine *m, bool write)
 {
     enum { MEMORY = 256 };
     m->written_share += ((write ? 1 : 0) - m->written_share) / MEMORY;
-    double rarer = fmin(m->written_share, 1 - m->written_share);
-    return m->p->dram_bytes * (1 - (1 - m->p->dram_mixed) * fmin(1, rarer / 0.1));
+    return m->p->dram_bytes * (1 - (1 - m->p->dram_mixed) * mixed(m));
+}
+
+/* How busy DRAM was in the last stretch of cycles; it counts what is moved in this one. */
+static double recently_busy(machine *m, double bytes, double now)
+{
+    enum { STRETCH = 1024 };
+    if (now >= m->stretch + STRETCH) {
+        m->busy = fmin(1, m->stretch_bytes / (now - m->stretch) / m->p->dram_bytes);
+        m->stretch = now;
+        m->stretch_bytes = 0;
+    }
+    m->stretch_bytes += bytes;
+    return m->busy;
 }
 
 /* When the last of the lines has come out of DRAM; each lies in some channel. */
@@ -76,8 +93,9 @@ static double dram_access(machine *m, double sectors, bool write, double arrives
         done = fmax(done, serve(&m->channel_free[channel], arrives, bytes / rate));
         m->accesses++;
     }
-    m->result->dram_bytes += sectors * SECTOR * m->stands_for;
-    return done;
+    const double bytes = sectors * SECTOR * m->stands_for, busy = recently_busy(m, bytes, arrives);
+    m->result->dram_bytes += bytes;
+    return done + (write ? 0 : m->p->dram_mixed_wait * busy * mixed(m));
 }
 
 static double spread(machine *m)

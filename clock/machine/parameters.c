@@ -76,7 +76,8 @@ bool clock_parameters_of(const board *on, clock_corner corner, clock_parameters 
     out->sm_bytes = 64;
     out->l2_bytes = rate(p->l2_bytes, corner) * on->multiprocessors;
     out->dram_bytes = on->dram_gbs * 1e3 / on->clock_mhz * rate(g->dram_percent, corner) / 100;
-    out->dram_mixed = rate(p->mixed_percent, corner) / 100;
+    out->dram_mixed = rate(p->mixed_percent, corner) / rate(g->dram_percent, corner);
+    out->dram_mixed_wait = cost(p->mixed_wait, corner) * on->clock_mhz / 1e3;
     out->dram_channels = channels_of(on);
     out->lsu_queue = 24; /* estimate */
     out->block_start = cost(p->block_start, corner);

@@ -1,0 +1,153 @@
+/* One launch at both ends of what is known of a board. */
+#include "clock/model/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptxvm/sm.h"
+
+enum { WARP = 32 };
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+int clock_blocks_per_sm(int sm, int threads, uint32_t shared, int registers)
+{
+    enum { REGISTER_UNIT = 256, REGISTERS = 65536, SHARED_UNIT = 128 };
+    const sm_traits *t = pvm_sm_traits(sm);
+    const uint64_t warps = round_up((uint64_t)threads, WARP) / WARP, reserved = sm >= 80 ? 1024 : 0;
+    if (!t || !warps)
+        return 0;
+    uint64_t blocks = least((uint64_t)t->blocks, (uint64_t)t->threads / (warps * WARP));
+    if (registers) {
+        uint64_t of_warp = round_up((uint64_t)registers * WARP, REGISTER_UNIT);
+        uint64_t fit = REGISTERS / of_warp / CLOCK_SCHEDULERS * CLOCK_SCHEDULERS;
+        blocks = least(blocks, fit / round_up(warps, CLOCK_SCHEDULERS));
+    }
+    if (shared + reserved)
+        blocks = least(blocks, (uint64_t)t->shared / round_up(shared + reserved, SHARED_UNIT));
+    return (int)blocks;
+}
+
+/* ---- A plain kernel ---- */
+
+enum { LOADS = 4, LOAD_SECTORS = 16, BLOCK_WARPS = 8 };
+
+/* Each warp loads 4 times 512 bytes, waits for them, and is done. */
+static void plain_program(clock_instruction code[2], uint32_t steps[LOADS + 1])
+{
+    code[0] = (clock_instruction){.unit = CLOCK_GLOBAL,
+                                  .action = CLOCK_LOAD,
+                                  .stall = 2,
+                                  .read_barrier = CLOCK_NO_SCOREBOARD,
+                                  .sectors = LOAD_SECTORS,
+                                  .l2 = 1,
+                                  .dram = 1};
+    code[1] = (clock_instruction){.unit = CLOCK_ALU,
+                                  .stall = 5,
+                                  .wait_mask = 1,
+                                  .write_barrier = CLOCK_NO_SCOREBOARD,
+                                  .read_barrier = CLOCK_NO_SCOREBOARD};
+    for (int i = 0; i <= LOADS; i++)
+        steps[i] = i == LOADS;
+}
+
+bool clock_plain_read(const board *on, clock_corner corner, double bytes, double *us)
+{
+    clock_instruction code[2];
+    uint32_t steps[LOADS + 1];
+    uint16_t warps[BLOCK_WARPS] = {0};
+    plain_program(code, steps);
+    clock_trace trace = {steps, LOADS + 1};
+    clock_block block = {.warps = warps, .n_warps = BLOCK_WARPS};
+    clock_program program = {code, 2, &trace, 1, &block, 1};
+    clock_run_of_blocks run = {(uint64_t)ceil(bytes / (32.0 * LOADS * LOAD_SECTORS * BLOCK_WARPS)), 0};
+    clock_launch launch = {
+        .runs = &run, .n_runs = 1, .blocks_per_sm = clock_blocks_per_sm(on->sm, BLOCK_WARPS * WARP, 0, 0)};
+    clock_parameters p;
+    clock_result r;
+    const char *why;
+    if (!clock_parameters_of(on, corner, &p) || !clock_run(&program, &launch, &p, &r, &why))
+        return false;
+    *us = r.us;
+    clock_result_free(&r);
+    return true;
+}
+
+/* ---- A launch ---- */
+
+static bool run_corner(const clock_case *what, const clock_kernel *kernel, clock_corner corner,
+                       clock_estimate *out, char *error, size_t size)
+{
+    clock_parameters p;
+    const char *why = "nothing is known of this SM";
+    const uint64_t l2 = (uint64_t)what->on->l2_kib * 1024;
+    clock_launch launch = {.runs = kernel->runs,
+                           .n_runs = kernel->n_runs,
+                           .blocks_per_sm = out->blocks_per_sm,
+                           .l2_bytes = what->warm ? UINT64_MAX : l2 / 2,
+                           .budget = what->budget};
+    if (!clock_parameters_of(what->on, corner, &p) ||
+        !clock_run(&kernel->program, &launch, &p, &out->at[corner], &why)) {
+        snprintf(error, size, "not modelled: %s", why);
+        return false;
+    }
+    return clock_plain_read(what->on, corner, out->at[corner].dram_bytes, &out->plain_us[corner]);
+}
+
+static bool run_code(const clock_case *what, const sass_code *code, const sass_path *paths,
+                     clock_estimate *out, char *error, size_t size)
+{
+    clock_kernel kernel;
+    if (!clock_lower(code, paths, out->paths, what, &kernel, error, size))
+        return false;
+    bool ok = true;
+    for (int corner = 0; ok && corner < CLOCK_CORNERS; corner++)
+        ok = run_corner(what, &kernel, (clock_corner)corner, out, error, size);
+    clock_kernel_free(&kernel);
+    return ok;
+}
+
+bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t size)
+{
+    char sm[16];
+    sass_code code;
+    sass_path *paths = NULL;
+    const uint64_t counted = what->counted_blocks ? what->counted_blocks : what->blocks;
+    const uint64_t warps = counted * (uint64_t)((what->threads + WARP - 1) / WARP);
+    *out = (clock_estimate){0};
+    board_sm_name(what->on, sm, sizeof sm);
+    if (!sass_assemble(what->ptx, sm, what->kernel, &code, error, size))
+        return false;
+    out->registers = code.registers;
+    out->spill_bytes = code.spill_bytes;
+    out->blocks_per_sm = what->blocks_per_sm
+                             ? what->blocks_per_sm
+                             : clock_blocks_per_sm(what->on->sm, what->threads, what->shared, code.registers);
+    out->paths = sass_paths(&code, what->counters, warps, &paths);
+    snprintf(error, size, "there are no counters by line");
+    bool ok = out->paths > 0 && run_code(what, &code, paths, out, error, size);
+    for (int p = 0; p < out->paths; p++)
+        out->misfit = fmax(out->misfit, paths[p].misfit);
+    out->roofline = ok ? out->at[CLOCK_LOW].dram_bytes / what->on->dram_gbs * 1e-3 : 0;
+    sass_paths_free(paths, out->paths);
+    sass_code_free(&code);
+    if (!ok)
+        clock_estimate_free(out);
+    return ok;
+}
+
+void clock_estimate_free(clock_estimate *e)
+{
+    for (int corner = 0; corner < CLOCK_CORNERS; corner++)
+        clock_result_free(&e->at[corner]);
+}
