@@ -124,7 +124,7 @@ static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t c
                   {QDNN_SCALE_E8M0, 1, 0x78}};
     uint32_t seed = 1, bits = 0x3F800000, width = 4;
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
-        if (operand == QDNN_OPERAND_SCALE && scales[i].type == r->spec.scale) {
+        if (operand == QDNN_OPERAND_SCALE && scales[i].type == r->spec.stored.scale) {
             bits = scales[i].bits;
             width = scales[i].bytes;
         }
@@ -227,10 +227,10 @@ static void report(run *r, const char *sm, double asked)
 
 static kernel_problem problem_of(const run *r)
 {
-    const bool by_columns = r->spec.reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = r->spec.product.reduction == KERNEL_K_COLUMNS;
     return (kernel_problem){.rows = by_columns ? r->n : r->k,
                             .columns = by_columns ? r->k : r->n,
-                            .m = r->spec.tile_rows,
+                            .m = r->spec.product.tile_rows,
                             .x_stride = r->k,
                             .y_stride = r->n};
 }

@@ -50,9 +50,9 @@ static kernel_spec spec_of(const kernel_row *row, const char *const *settings, u
         if (!kernel_spec_set(row, &spec, key, value, error, sizeof error))
             fprintf(stderr, "bench: lanewise: %s\n", error);
     }
-    spec.data = spec.output = QDNN_DATA_F16;
-    spec.product = KERNEL_PRODUCT_LANEWISE;
-    spec.tile_rows = rows;
+    spec.data = spec.epilogue.output = QDNN_DATA_F16;
+    spec.product.kernel = KERNEL_PRODUCT_LANEWISE;
+    spec.product.tile_rows = rows;
     return spec;
 }
 
@@ -135,7 +135,7 @@ static void measure(int format, int tile, const char *sm)
     const unsigned rows = tiles[tile].rows;
     kernel_spec spec = spec_of(row, formats[format].settings, rows);
     const uint64_t n = 8192 / rows, k = K;
-    const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec.product.reduction == KERNEL_K_COLUMNS;
     const kernel_problem problem = {
         .rows = by_columns ? n : k, .columns = by_columns ? k : n, .m = rows, .x_stride = k, .y_stride = n};
     ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_LINES};

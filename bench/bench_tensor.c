@@ -184,9 +184,10 @@ static bool set_settings(cost_run *r, uint64_t m)
             return false;
         }
     }
-    r->spec.data = r->spec.output = QDNN_DATA_F16;
-    r->spec.product = r->c->is_tile ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
-    r->spec.tile_rows = r->c->is_tile ? kernel_tile_rows(r->row, m) : kernel_stream_rows(r->row, false, m);
+    r->spec.data = r->spec.epilogue.output = QDNN_DATA_F16;
+    r->spec.product.kernel = r->c->is_tile ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
+    r->spec.product.tile_rows =
+        r->c->is_tile ? kernel_tile_rows(r->row, m) : kernel_stream_rows(r->row, false, m);
     r->problem = (kernel_problem){.rows = SIZE, .columns = SIZE, .m = m, .x_stride = SIZE, .y_stride = SIZE};
     kernel_steps_of(r->row, &r->spec, &r->problem, &r->steps);
     return true;

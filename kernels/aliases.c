@@ -72,7 +72,7 @@ static bool fits(const kernel_alias *alias, const kernel_row *row, const kernel_
     if (strcmp(alias->kernel, row->name) != 0 ||
         !kernel_spec_set_words(row, &with, alias->settings, error, sizeof error))
         return false;
-    with.tile_rows = normal->tile_rows;
+    with.product.tile_rows = normal->product.tile_rows;
     with = kernel_spec_normal(row, &with);
     return kernel_spec_equal(&with, normal);
 }

@@ -49,11 +49,11 @@ typedef enum {
 /* The largest group_size, group_rows and channels. */
 #define KERNEL_GROUP_MAX (UINT64_C(1) << 40)
 
-/* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. Fields of type
- * int without an enumeration of their own are 0 for no and 1 for yes, unless noted. */
-typedef struct kernel_spec {
-    qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
+/* ---- The parts of a specification. Fields of type int without an enumeration of their own are 0 for no and 1 for
+ * yes, unless noted. ---- */
 
+/* A quantized tensor as it is stored: what its codes mean, where they lie, and what lies beside them. */
+typedef struct kernel_stored {
     qdnnCodeKind_t code; /* how integer codes represent values: OFFSET, UNSIGNED, TWOS_COMPLEMENT */
     qdnnLayout_t layout; /* BYTES, WORDS_INTERLEAVED, WORDS_ROWS, AWQ */
     qdnnNibbleOrder_t nibble_order;
@@ -73,73 +73,115 @@ typedef struct kernel_spec {
     int global_scale;    /* 0: none; 1: stored as is; 2: stored as its reciprocal */
     qdnnDataType_t zero; /* U8, I8, U32, I32, F32, F16, BF16; before normalising also KERNEL_ZERO_DEFAULT */
     int zero_packed, zero_minus_one, zero_wraps;
+} kernel_stored;
 
-    /* dequantize: only the rows in a list are read; quantize_dynamic: rows are written to the places in a
-     * list */
-    int row_index;
-    /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, need not be adjacent */
-    int strided;
-    qdnnLayout_t to_layout; /* repack: the layout to convert to */
-    qdnnNibbleOrder_t to_nibble_order;
-    qdnnCodeKind_t to_code;
-
+/* How numbers become codes and scales. */
+typedef struct kernel_quantizing {
     qdnnRounding_t rounding;
     qdnnDivision_t division;
     qdnnRange_t range;
     qdnnMxRounding_t mx_rounding;
     float floor; /* smallest range that is used to compute a scale */
+} kernel_quantizing;
 
-    /* Training. */
+/* repack: what the codes are converted to. */
+typedef struct kernel_target {
+    qdnnLayout_t layout;
+    qdnnNibbleOrder_t nibble_order;
+    qdnnCodeKind_t code;
+} kernel_target;
+
+typedef struct kernel_training {
     int bits; /* 8, 4, 2 */
     qdnnScaleMode_t scale_mode;
     float decay; /* for scale mode EMA */
     qdnnBackward_t backward;
     int gradient_factor;
+} kernel_training;
 
-    /* Products: `data` is the type of x. */
-    int x_fp8;             /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
-    int x_scale;           /* each row of sums is multiplied by its own factor before anything else */
-    qdnnDataType_t output; /* type of y: F32, F16, BF16 */
+/* Products with weights that are decoded on the fly; `data` is the type of x. */
+typedef struct kernel_multiplying {
+    kernel_product kernel;
+    int x_fp8;   /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
+    int x_scale; /* each row of sums is multiplied by its own factor before anything else */
     kernel_reduction reduction;
+    int grouped;        /* a stack of weights (experts); each row of x selects one */
+    int unpack;         /* prepack: the reverse direction */
+    uint64_t tile_rows; /* rows of x per thread block */
+    uint64_t split;     /* number of thread blocks that share the lanes of a sum */
+} kernel_multiplying;
+
+/* What follows the sum, in either kind of product. */
+typedef struct kernel_epilogue {
+    qdnnDataType_t output; /* type of y: F32, F16, BF16 */
     qdnnAlpha_t alpha;
     int bias; /* qdnnDataType_t; 0: none */
     qdnnActivation_t activation;
     int gated; /* the weights have 2N outputs, a and b; the result is act(a) * b */
     int residual;
     int addend;     /* an f32 matrix in the workspace is added before the bias */
-    int grouped;    /* a stack of weights (experts); each row of x selects one */
     int row_weight; /* each row of the result is multiplied by its own factor */
-    kernel_product product;
-    int unpack;         /* prepack: the reverse direction */
-    uint64_t tile_rows; /* rows of x per thread block */
-    uint64_t split;     /* number of thread blocks that share the lanes of a sum */
+} kernel_epilogue;
 
-    /* Integer products: codes times codes. */
+/* Integer products: codes times codes. */
+typedef struct kernel_integer {
     qdnnDataType_t x_codes, w_codes; /* x: I8, U8, I4; w: I8, I4 */
-    qdnnDataType_t result;           /* I32: sums; I8, U8: requantized; F32: scaled, stored as `output` */
-    int w_scale_first;               /* of the two scales, that of w is applied first */
-    int x_zero, w_zero;              /* whether these zero points may be nonzero */
+    qdnnDataType_t result; /* I32: sums; I8, U8: requantized; F32: scaled, stored as the epilogue's output */
+    int w_scale_first;     /* of the two scales, that of w is applied first */
+    int x_zero, w_zero;    /* whether these zero points may be nonzero */
     int bias_i32;
     int multipliers;          /* one multiplier per column */
     int tile;                 /* rows of x per thread block: 1, 4 (dp4a), 64, 128 (tensor cores) */
     qdnnDataType_t top_index; /* I32, F32 */
+} kernel_integer;
+
+typedef struct kernel_window {
     int nhwc;
-    uint64_t window_h, window_w, window_c; /* of a convolution; window_c: channels per group */
+    uint64_t window_h, window_w, window_c; /* window_c: channels per group */
+} kernel_window;
+
+/* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. */
+typedef struct kernel_spec {
+    qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
+    /* dequantize: only the rows in a list are read; quantize_dynamic: rows are written to the places in a
+     * list */
+    int row_index;
+    /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, need not be adjacent */
+    int strided;
+    kernel_stored stored;
+    kernel_quantizing quantize;
+    kernel_target to;
+    kernel_training train;
+    kernel_multiplying product;
+    kernel_epilogue epilogue;
+    kernel_integer integer;
+    kernel_window conv;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
 #define KERNEL_ZERO_DEFAULT ((qdnnDataType_t)0)
 
-/* The fields of kernel_spec as numbers, and sets of them: KERNEL_KEY(DATA) | KERNEL_KEY(SCALE). */
-enum {
-#define SETTING(key, ...) KERNEL_KEY_NUMBER_##key,
+/* The fields of kernel_spec as numbers. A list of them ends with KERNEL_KEY_COUNT. */
+#define KERNEL_KEY(key) KERNEL_KEY_##key
+typedef enum {
+#define SETTING(key, ...) KERNEL_KEY(key),
 #include "kernels/settings.def"
 #undef SETTING
     KERNEL_KEY_COUNT
-};
-typedef uint64_t kernel_key_set;
-#define KERNEL_KEY(key) (UINT64_C(1) << KERNEL_KEY_NUMBER_##key)
-_Static_assert(KERNEL_KEY_COUNT <= 64, "a set of settings has 64 bits");
+} kernel_key;
+#define KERNEL_KEYS(...) ((const kernel_key[]){__VA_ARGS__, KERNEL_KEY_COUNT})
+
+/* A set of them, of any size. */
+typedef struct kernel_key_set {
+    uint32_t word[(KERNEL_KEY_COUNT + 31) / 32];
+} kernel_key_set;
+kernel_key_set kernel_key_set_of(const kernel_key *list);
+kernel_key_set kernel_key_set_others(kernel_key_set set);               /* all that are not in it */
+kernel_key_set kernel_key_set_both(kernel_key_set a, kernel_key_set b); /* what is in both */
+static inline bool kernel_key_set_has(const kernel_key_set *set, kernel_key key)
+{
+    return set->word[key / 32] >> key % 32 & 1;
+}
 
 typedef struct kernel_row kernel_row;
 
@@ -203,7 +245,7 @@ void kernel_file_name(const kernel_row *row, const kernel_spec *spec, const ptx_
 /* The table of settings, for tools that list them: name, description of the allowed values, default as text.
  * Null past the end. */
 typedef struct kernel_key_info {
-    kernel_key_set key;
+    kernel_key key;
     const char *name, *values, *preset;
 } kernel_key_info;
 const kernel_key_info *kernel_key_at(int index);
@@ -312,6 +354,7 @@ kernel_operation kernel_operation_of(const kernel_row *row);
 
 /* The settings of the row: those that both its operation and its format have. */
 kernel_key_set kernel_keys(const kernel_row *row);
+bool kernel_has_key(const kernel_row *row, kernel_key key);
 
 /* The name of the row's .entry: "qdnn_quantize_nf4". */
 void kernel_entry_name(const kernel_row *row, char *text, size_t size);

@@ -12,21 +12,20 @@
 
 /* Sets of settings that go together. */
 #define GROUPING                                                                                             \
-    (KERNEL_KEY(GROUPS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(GROUP_ROWS) | KERNEL_KEY(CHANNELS) |           \
-     KERNEL_KEY(SCALE_ORDER) | KERNEL_KEY(SCALE_SWIZZLE))
-#define SIDECARS (GROUPING | KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE) | KERNEL_KEY(ZERO))
-#define ZEROS    (KERNEL_KEY(ZERO_PACKED) | KERNEL_KEY(ZERO_MINUS_ONE) | KERNEL_KEY(ZERO_WRAPS))
-#define STORED   (SIDECARS | ZEROS | KERNEL_KEY(NESTED) | KERNEL_KEY(GROUP_INDEX))
-#define CODES    (KERNEL_KEY(CODE) | KERNEL_KEY(LAYOUT) | KERNEL_KEY(NIBBLE_ORDER))
-#define TRAINING (KERNEL_KEY(BITS) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS))
+    KERNEL_KEY(GROUPS), KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(GROUP_ROWS), KERNEL_KEY(CHANNELS),                \
+        KERNEL_KEY(SCALE_ORDER), KERNEL_KEY(SCALE_SWIZZLE)
+#define SIDECARS GROUPING, KERNEL_KEY(SCALE), KERNEL_KEY(GLOBAL_SCALE), KERNEL_KEY(ZERO)
+#define ZEROS    KERNEL_KEY(ZERO_PACKED), KERNEL_KEY(ZERO_MINUS_ONE), KERNEL_KEY(ZERO_WRAPS)
+#define STORED   SIDECARS, ZEROS, KERNEL_KEY(NESTED), KERNEL_KEY(GROUP_INDEX)
+#define CODES    KERNEL_KEY(CODE), KERNEL_KEY(LAYOUT), KERNEL_KEY(NIBBLE_ORDER)
+#define TRAINING KERNEL_KEY(BITS), KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(CHANNELS)
 
 /* Integer products: settings for turning a sum into a scaled number, and for turning it into a code. */
 #define SCALED                                                                                               \
-    (KERNEL_KEY(OUTPUT) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) | KERNEL_KEY(ACTIVATION) |                    \
-     KERNEL_KEY(RESIDUAL))
-#define ZERO_POINTS (KERNEL_KEY(X_CODES) | KERNEL_KEY(X_ZERO) | KERNEL_KEY(W_ZERO))
+    KERNEL_KEY(OUTPUT), KERNEL_KEY(ALPHA), KERNEL_KEY(BIAS), KERNEL_KEY(ACTIVATION), KERNEL_KEY(RESIDUAL)
+#define ZERO_POINTS KERNEL_KEY(X_CODES), KERNEL_KEY(X_ZERO), KERNEL_KEY(W_ZERO)
 #define REQUANTIZED                                                                                          \
-    (ZERO_POINTS | KERNEL_KEY(RESULT) | KERNEL_KEY(BIAS_I32) | KERNEL_KEY(MULTIPLIERS) | KERNEL_KEY(ROUNDING))
+    ZERO_POINTS, KERNEL_KEY(RESULT), KERNEL_KEY(BIAS_I32), KERNEL_KEY(MULTIPLIERS), KERNEL_KEY(ROUNDING)
 #define OF_SCALED                                                                                            \
     (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) |      \
      OPERAND(RESIDUAL))
@@ -45,7 +44,7 @@
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .bound = int_bound, .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
 #define LARGEST_SCORES                                                                                       \
-    .keys = KERNEL_KEY(TOP_INDEX) | KERNEL_KEY(TILE) | KERNEL_KEY(SPLIT), .fixes = fix_int4_top,             \
+    .keys = KERNEL_KEYS(KERNEL_KEY(TOP_INDEX), KERNEL_KEY(TILE), KERNEL_KEY(SPLIT)), .fixes = fix_int4_top,  \
     .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE),                                \
     .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
     .geometry = int_top_geometry, .emit = emit_int_top, .steps = int_top_steps
@@ -53,29 +52,29 @@
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
 {
-    spec->scale = QDNN_SCALE_E4M3;
-    if (!spec->global_scale)
-        spec->global_scale = 1;
+    spec->stored.scale = QDNN_SCALE_E4M3;
+    if (!spec->stored.global_scale)
+        spec->stored.global_scale = 1;
 }
 
 /* Only nested scales involve a division: their bytes are quotients. */
 static void fix_scale(kernel_spec *spec)
 {
-    if (!spec->nested)
-        spec->division = QDNN_DIVIDE_EXACT;
+    if (!spec->stored.nested)
+        spec->quantize.division = QDNN_DIVIDE_EXACT;
 }
 
 static void fix_nest(kernel_spec *spec)
 {
-    spec->nested = 1;
+    spec->stored.nested = 1;
 }
 
 const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = {.name = "scale",
-                      .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(LAYOUT) |
-                              KERNEL_KEY(GROUP_INDEX) | KERNEL_KEY(CODE) | KERNEL_KEY(FLOOR) |
-                              KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(NESTED) |
-                              KERNEL_KEY(DIVISION),
+                      .keys = KERNEL_KEYS(KERNEL_KEY(DATA), SIDECARS, ZEROS, KERNEL_KEY(LAYOUT),
+                                          KERNEL_KEY(GROUP_INDEX), KERNEL_KEY(CODE), KERNEL_KEY(FLOOR),
+                                          KERNEL_KEY(RANGE), KERNEL_KEY(MX_ROUNDING), KERNEL_KEY(NESTED),
+                                          KERNEL_KEY(DIVISION)),
                       .fixes = fix_scale,
                       .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                       .writes =
@@ -84,8 +83,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .emit = emit_scale,
                       .steps = scale_steps},
     [KERNEL_QUANTIZE] = {.name = "quantize",
-                         .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) |
-                                 KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION),
+                         .keys = KERNEL_KEYS(KERNEL_KEY(DATA), STORED, CODES, KERNEL_KEY(GROUP_TABLE),
+                                             KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION)),
                          .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                   OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                   OPERAND(GROUP_INDEX),
@@ -94,8 +93,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_quantize,
                          .steps = tile_steps},
     [KERNEL_DEQUANTIZE] = {.name = "dequantize",
-                           .keys = KERNEL_KEY(DATA) | STORED | CODES | KERNEL_KEY(GROUP_TABLE) |
-                                   KERNEL_KEY(ROW_INDEX),
+                           .keys = KERNEL_KEYS(KERNEL_KEY(DATA), STORED, CODES, KERNEL_KEY(GROUP_TABLE),
+                                               KERNEL_KEY(ROW_INDEX)),
                            .reads = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) | OPERAND(GLOBAL_SCALE) |
                                     OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) | OPERAND(NESTED_OFFSET) |
                                     OPERAND(GROUP_INDEX) | OPERAND(ROW_INDEX),
@@ -104,10 +103,10 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                            .emit = emit_dequantize,
                            .steps = tile_steps},
     [KERNEL_DYNAMIC] = {.name = "quantize_dynamic",
-                        .keys = KERNEL_KEY(DATA) | SIDECARS | ZEROS | KERNEL_KEY(GROUP_INDEX) | CODES |
-                                KERNEL_KEY(ROUNDING) | KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR) |
-                                KERNEL_KEY(RANGE) | KERNEL_KEY(MX_ROUNDING) | KERNEL_KEY(ROW_INDEX) |
-                                KERNEL_KEY(STRIDED),
+                        .keys = KERNEL_KEYS(KERNEL_KEY(DATA), SIDECARS, ZEROS, KERNEL_KEY(GROUP_INDEX), CODES,
+                                            KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION), KERNEL_KEY(FLOOR),
+                                            KERNEL_KEY(RANGE), KERNEL_KEY(MX_ROUNDING), KERNEL_KEY(ROW_INDEX),
+                                            KERNEL_KEY(STRIDED)),
                         .fixes = fix_dynamic,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE) | OPERAND(ROW_INDEX),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
@@ -116,15 +115,15 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .emit = emit_dynamic,
                         .steps = dynamic_steps},
     [KERNEL_REPACK] = {.name = "repack",
-                       .keys =
-                           CODES | KERNEL_KEY(TO_LAYOUT) | KERNEL_KEY(TO_NIBBLE_ORDER) | KERNEL_KEY(TO_CODE),
+                       .keys = KERNEL_KEYS(CODES, KERNEL_KEY(TO_LAYOUT), KERNEL_KEY(TO_NIBBLE_ORDER),
+                                           KERNEL_KEY(TO_CODE)),
                        .reads = OPERAND(CODES),
                        .writes = OPERAND(REPACKED),
                        .geometry = repack_geometry,
                        .emit = emit_repack,
                        .steps = repack_steps},
     [KERNEL_PREPACK] = {.name = "prepack",
-                        .keys = CODES | KERNEL_KEY(REDUCTION) | KERNEL_KEY(UNPACK),
+                        .keys = KERNEL_KEYS(CODES, KERNEL_KEY(REDUCTION), KERNEL_KEY(UNPACK)),
                         .reads = OPERAND(CODES),
                         .writes = OPERAND(REPACKED),
                         .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
@@ -134,7 +133,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .steps = prepack_steps,
                         .bound = prepack_bound},
     [KERNEL_MATMUL] = {.name = "matmul",
-                       .keys = PRODUCT_KEYS | STORED | CODES,
+                       .keys = KERNEL_KEYS(PRODUCT_KEYS, STORED, CODES),
                        .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO) |
                                 OPERAND(GLOBAL_SCALE) | OPERAND(NESTED_MAP) | OPERAND(NESTED_SCALE) |
                                 OPERAND(NESTED_OFFSET) | OPERAND(GROUP_INDEX) | OPERAND(ALPHA) |
@@ -151,7 +150,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .steps = gemm_steps,
                        .bound = gemm_bound},
     [KERNEL_ROUTE] = {.name = "route",
-                      .keys = KERNEL_KEY(TILE_ROWS),
+                      .keys = KERNEL_KEYS(KERNEL_KEY(TILE_ROWS)),
                       .reads = OPERAND(EXPERT_INDEX),
                       .numbers = 1 << NUMBER_M | 1 << NUMBER_EXPERTS,
                       .geometry = routes_geometry,
@@ -160,7 +159,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .takes = routes_takes,
                       .is_empty = gemm_is_empty},
     [KERNEL_GLOBAL] = {.name = "global",
-                       .keys = KERNEL_KEY(DATA) | KERNEL_KEY(FLOOR) | KERNEL_KEY(GLOBAL_SCALE),
+                       .keys = KERNEL_KEYS(KERNEL_KEY(DATA), KERNEL_KEY(FLOOR), KERNEL_KEY(GLOBAL_SCALE)),
                        .fixes = fix_global,
                        .reads = OPERAND(X),
                        .writes = OPERAND(GLOBAL_SCALE),
@@ -168,7 +167,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .emit = emit_global,
                        .steps = tile_steps},
     [KERNEL_NEST] = {.name = "nest",
-                     .keys = KERNEL_KEY(DIVISION),
+                     .keys = KERNEL_KEYS(KERNEL_KEY(DIVISION)),
                      .fixes = fix_nest,
                      .reads = OPERAND(X) | OPERAND(NESTED_MAP) | OPERAND(NESTED_OFFSET),
                      .writes = OPERAND(SCALE) | OPERAND(NESTED_SCALE),
@@ -176,15 +175,15 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .emit = emit_nest,
                      .steps = tile_steps},
     [KERNEL_RANGE] = {.name = "range",
-                      .keys = KERNEL_KEY(DATA) | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(CHANNELS) |
-                              KERNEL_KEY(RANGE),
+                      .keys = KERNEL_KEYS(KERNEL_KEY(DATA), KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(CHANNELS),
+                                          KERNEL_KEY(RANGE)),
                       .reads = OPERAND(X),
                       .geometry = range_geometry,
                       .emit = emit_range,
                       .steps = tile_steps},
     [KERNEL_FAKE_QUANTIZE] = {.name = "fake_quantize",
-                              .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(SCALE_MODE) |
-                                      KERNEL_KEY(DECAY),
+                              .keys = KERNEL_KEYS(TRAINING, KERNEL_KEY(ROUNDING), KERNEL_KEY(SCALE_MODE),
+                                                  KERNEL_KEY(DECAY)),
                               .fixes = fix_decay,
                               .reads = OPERAND(X) | OPERAND(STATE),
                               .writes = OPERAND(Y),
@@ -193,8 +192,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                               .steps = fake_quantize_steps,
                               .bound = fake_quantize_bound},
     [KERNEL_FAKE_QUANTIZE_BACKWARD] = {.name = "fake_quantize_backward",
-                                       .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(SCALE_MODE) |
-                                               KERNEL_KEY(BACKWARD),
+                                       .keys = KERNEL_KEYS(TRAINING, KERNEL_KEY(ROUNDING),
+                                                           KERNEL_KEY(SCALE_MODE), KERNEL_KEY(BACKWARD)),
                                        .fixes = fix_unscaled,
                                        .reads = OPERAND(X) | OPERAND(STATE) | OPERAND(DY),
                                        .writes = OPERAND(DX),
@@ -204,21 +203,21 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                        .takes = backward_takes,
                                        .bound = backward_bound},
     [KERNEL_LSQ] = {.name = "lsq",
-                    .keys = TRAINING | KERNEL_KEY(ROUNDING),
+                    .keys = KERNEL_KEYS(TRAINING, KERNEL_KEY(ROUNDING)),
                     .reads = OPERAND(X) | OPERAND(SCALE),
                     .writes = OPERAND(Y),
                     .geometry = sweep_geometry,
                     .emit = emit_sweep,
                     .steps = tile_steps},
     [KERNEL_LSQ_BACKWARD] = {.name = "lsq_backward",
-                             .keys = TRAINING | KERNEL_KEY(ROUNDING) | KERNEL_KEY(GRADIENT_FACTOR),
+                             .keys = KERNEL_KEYS(TRAINING, KERNEL_KEY(ROUNDING), KERNEL_KEY(GRADIENT_FACTOR)),
                              .reads = OPERAND(X) | OPERAND(SCALE) | OPERAND(DY),
                              .writes = OPERAND(DX) | OPERAND(DSCALE),
                              .geometry = lsq_backward_geometry,
                              .emit = emit_lsq_backward,
                              .steps = lsq_backward_steps},
     [KERNEL_TRAIN_SCALE] = {.name = "train_scale",
-                            .keys = KERNEL_KEY(BITS) | KERNEL_KEY(SCALE_MODE) | KERNEL_KEY(DECAY),
+                            .keys = KERNEL_KEYS(KERNEL_KEY(BITS), KERNEL_KEY(SCALE_MODE), KERNEL_KEY(DECAY)),
                             .fixes = fix_decay,
                             .reads = OPERAND(X),
                             .writes = OPERAND(STATE),
@@ -226,7 +225,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .emit = emit_train_scale,
                             .steps = tile_steps},
     [KERNEL_LONG_SUM] = {.name = "long_sum",
-                         .keys = TRAINING | KERNEL_KEY(GRADIENT_FACTOR),
+                         .keys = KERNEL_KEYS(TRAINING, KERNEL_KEY(GRADIENT_FACTOR)),
                          .fixes = fix_sum,
                          .reads = OPERAND(X),
                          .writes = OPERAND(DSCALE),
@@ -240,13 +239,13 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .numbers = 1u << NUMBER_COLUMNS,
                          INTEGER_DOT},
     [KERNEL_INT4_DOT_SCALED] = {.name = "int4_dot_scaled",
-                                .keys = KERNEL_KEY(OUTPUT),
+                                .keys = KERNEL_KEYS(KERNEL_KEY(OUTPUT)),
                                 .fixes = fix_int4_dot_scaled,
                                 .reads = OF_SCALED,
                                 .numbers = 1u << NUMBER_COLUMNS,
                                 INTEGER_DOT},
     [KERNEL_INT4_MATMUL] = {.name = "int4_matmul",
-                            .keys = KERNEL_KEY(OUTPUT) | KERNEL_KEY(TILE),
+                            .keys = KERNEL_KEYS(KERNEL_KEY(OUTPUT), KERNEL_KEY(TILE)),
                             .fixes = fix_int4_matmul,
                             .reads = OF_SCALED,
                             .numbers = SHAPE,
@@ -257,7 +256,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                           LARGEST_SCORES,
                           .size = int_topk_size},
     [KERNEL_TOP_JOIN] = {.name = "int4_top_join",
-                         .keys = KERNEL_KEY(TOP_INDEX) | KERNEL_KEY(SPLIT),
+                         .keys = KERNEL_KEYS(KERNEL_KEY(TOP_INDEX), KERNEL_KEY(SPLIT)),
                          .fixes = fix_top_join,
                          .writes = OPERAND(Y) | OPERAND(TOP_INDEX),
                          .numbers = 1u << NUMBER_M | 1u << NUMBER_TOP,
@@ -268,32 +267,33 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .emit = emit_int_top_join,
                          .steps = tile_steps},
     [KERNEL_INT8_MATMUL] = {.name = "int8_qmatmul",
-                            .keys = REQUANTIZED | KERNEL_KEY(TILE),
+                            .keys = KERNEL_KEYS(REQUANTIZED, KERNEL_KEY(TILE)),
                             .fixes = fix_int8_matmul,
                             .reads = OF_REQUANTIZED,
                             .numbers = SHAPE | CODE_NUMBERS,
                             INTEGER_PRODUCT},
     [KERNEL_W8A8] = {.name = "w8a8_matmul",
-                     .keys = SCALED | ZERO_POINTS | KERNEL_KEY(TILE),
+                     .keys = KERNEL_KEYS(SCALED, ZERO_POINTS, KERNEL_KEY(TILE)),
                      .fixes = fix_w8a8,
                      .reads = OF_SCALED,
                      .numbers = SHAPE | ZERO_NUMBERS,
                      INTEGER_PRODUCT},
     [KERNEL_W4A8] = {.name = "w4a8_matmul",
-                     .keys = SCALED | KERNEL_KEY(GROUP_SIZE) | KERNEL_KEY(SCALE) | KERNEL_KEY(TILE),
+                     .keys = KERNEL_KEYS(SCALED, KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(SCALE), KERNEL_KEY(TILE)),
                      .fixes = fix_w4a8,
                      .reads = OF_SCALED,
                      .numbers = SHAPE,
                      INTEGER_PRODUCT},
     [KERNEL_W4A4] = {.name = "w4a4_matmul",
-                     .keys = SCALED | KERNEL_KEY(TILE),
+                     .keys = KERNEL_KEYS(SCALED, KERNEL_KEY(TILE)),
                      .fixes = fix_w4a4,
                      .reads = OF_SCALED,
                      .numbers = SHAPE,
                      INTEGER_PRODUCT},
     [KERNEL_INT8_CONV2D] = {.name = "int8_conv2d",
-                            .keys = REQUANTIZED | KERNEL_KEY(TILE) | KERNEL_KEY(NHWC) | KERNEL_KEY(WINDOW_H) |
-                                    KERNEL_KEY(WINDOW_W) | KERNEL_KEY(WINDOW_C),
+                            .keys =
+                                KERNEL_KEYS(REQUANTIZED, KERNEL_KEY(TILE), KERNEL_KEY(NHWC),
+                                            KERNEL_KEY(WINDOW_H), KERNEL_KEY(WINDOW_W), KERNEL_KEY(WINDOW_C)),
                             .fixes = fix_conv2d,
                             .reads = OF_REQUANTIZED,
                             .writes = OPERAND(Y),

@@ -68,7 +68,7 @@ typedef struct param_decl {
 
 struct operation_row {
     const char *name;
-    kernel_key_set keys;
+    const kernel_key *keys; /* null: none */
     unsigned reads, writes; /* bits of qdnnOperand_t; operands that the format lacks are left out */
     unsigned numbers;       /* bits of kernel_number that the kernel takes; 0: only n */
     /* Sets the fields of a normal specification that this operation leaves no choice for; may be null. */
@@ -94,10 +94,10 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
 
 /* The settings of products, which every format accepts. */
 #define PRODUCT_KEYS                                                                                         \
-    (KERNEL_KEY(DATA) | KERNEL_KEY(OUTPUT) | KERNEL_KEY(REDUCTION) | KERNEL_KEY(ALPHA) | KERNEL_KEY(BIAS) |  \
-     KERNEL_KEY(ACTIVATION) | KERNEL_KEY(GATED) | KERNEL_KEY(RESIDUAL) | KERNEL_KEY(ADDEND) |                \
-     KERNEL_KEY(GROUPED) | KERNEL_KEY(ROW_WEIGHT) | KERNEL_KEY(PRODUCT) | KERNEL_KEY(TILE_ROWS) |            \
-     KERNEL_KEY(SPLIT) | KERNEL_KEY(X_FP8) | KERNEL_KEY(X_SCALE))
+    KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(REDUCTION), KERNEL_KEY(ALPHA), KERNEL_KEY(BIAS),        \
+        KERNEL_KEY(ACTIVATION), KERNEL_KEY(GATED), KERNEL_KEY(RESIDUAL), KERNEL_KEY(ADDEND),                 \
+        KERNEL_KEY(GROUPED), KERNEL_KEY(ROW_WEIGHT), KERNEL_KEY(PRODUCT), KERNEL_KEY(TILE_ROWS),             \
+        KERNEL_KEY(SPLIT), KERNEL_KEY(X_FP8), KERNEL_KEY(X_SCALE)
 
 /* Whether the kernel of a normal specification works on a matrix (rows and columns); if not, on a flat
  * tensor. */

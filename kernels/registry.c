@@ -156,7 +156,16 @@ bool kernel_is_product(const kernel_row *row)
 
 kernel_key_set kernel_keys(const kernel_row *row)
 {
-    return row->operation->keys & format_keys(row->format);
+    const kernel_key_set none = {0};
+    return row->operation->keys
+               ? kernel_key_set_both(kernel_key_set_of(row->operation->keys), format_keys(row->format))
+               : none;
+}
+
+bool kernel_has_key(const kernel_row *row, kernel_key key)
+{
+    const kernel_key_set keys = kernel_keys(row);
+    return kernel_key_set_has(&keys, key);
 }
 
 void kernel_entry_name(const kernel_row *row, char *text, size_t size)

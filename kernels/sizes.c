@@ -107,12 +107,12 @@ bool kernel_size_set(kernel_problem *problem, const char *key, const char *value
 static bool complete_conv(const kernel_spec *spec, kernel_problem *p, char *error, size_t error_size)
 {
     kernel_conv *c = &p->conv;
-    const uint64_t window[2] = {spec->window_h, spec->window_w};
-    if (c->channels == 0 || c->channels % spec->window_c != 0)
+    const uint64_t window[2] = {spec->conv.window_h, spec->conv.window_w};
+    if (c->channels == 0 || c->channels % spec->conv.window_c != 0)
         return kernel_refuse(error, error_size,
                              "channels is %llu; it must be a multiple of window_c, which is %llu",
-                             (unsigned long long)c->channels, (unsigned long long)spec->window_c);
-    c->groups = c->channels / spec->window_c;
+                             (unsigned long long)c->channels, (unsigned long long)spec->conv.window_c);
+    c->groups = c->channels / spec->conv.window_c;
     if (c->outputs % c->groups != 0)
         return kernel_refuse(error, error_size, "outputs is %llu; it must be a multiple of the %llu groups",
                              (unsigned long long)c->outputs, (unsigned long long)c->groups);
@@ -126,7 +126,7 @@ static bool complete_conv(const kernel_spec *spec, kernel_problem *p, char *erro
     }
     p->m = c->images * c->out[0] * c->out[1];
     p->rows = c->outputs;
-    p->columns = spec->window_c * spec->window_h * spec->window_w;
+    p->columns = spec->conv.window_c * spec->conv.window_h * spec->conv.window_w;
     return true;
 }
 
@@ -141,10 +141,10 @@ bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, ker
 {
     if (kernel_operation_of(row) == KERNEL_INT8_CONV2D && !complete_conv(spec, p, error, error_size))
         return false;
-    const bool by_columns = !kernel_is_product(row) || spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = !kernel_is_product(row) || spec->product.reduction == KERNEL_K_COLUMNS;
     const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
     p->x_stride = p->x_stride ? p->x_stride : k;
-    p->y_stride = p->y_stride ? p->y_stride : spec->gated ? outputs / 2 : outputs;
+    p->y_stride = p->y_stride ? p->y_stride : spec->epilogue.gated ? outputs / 2 : outputs;
     const uint64_t largest = p->rows > p->columns ? p->rows : p->columns;
     if (!is_moderate(p->rows, p->columns) || !is_moderate(p->m, largest) ||
         !is_moderate(p->m, p->x_stride > p->y_stride ? p->x_stride : p->y_stride) ||

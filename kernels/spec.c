@@ -99,8 +99,8 @@ _Static_assert(sizeof(qdnnDataType_t) == sizeof(int), "enumerated settings are a
 #define NUMBER NULL
 #define REAL   NULL
 static const setting settings[] = {
-#define SETTING(key, field, prefix, choices, values, preset)                                                 \
-    {{UINT64_C(1) << KERNEL_KEY_NUMBER_##key, #field, values, preset},                                       \
+#define SETTING(key, field, name, prefix, choices, values, preset)                                           \
+    {{KERNEL_KEY(key), name, values, preset},                                                                \
      prefix,                                                                                                 \
      choices,                                                                                                \
      offsetof(kernel_spec, field),                                                                           \
@@ -140,6 +140,28 @@ static const choice *choice_of(const setting *s, const kernel_spec *spec)
         if (c->value == value)
             return c;
     return NULL;
+}
+
+kernel_key_set kernel_key_set_of(const kernel_key *list)
+{
+    kernel_key_set set = {0};
+    for (; *list != KERNEL_KEY_COUNT; list++)
+        set.word[*list / 32] |= UINT32_C(1) << *list % 32;
+    return set;
+}
+
+kernel_key_set kernel_key_set_others(kernel_key_set set)
+{
+    for (size_t i = 0; i < sizeof set.word / sizeof set.word[0]; i++)
+        set.word[i] = ~set.word[i];
+    return set;
+}
+
+kernel_key_set kernel_key_set_both(kernel_key_set a, kernel_key_set b)
+{
+    for (size_t i = 0; i < sizeof a.word / sizeof a.word[0]; i++)
+        a.word[i] &= b.word[i];
+    return a;
 }
 
 const kernel_key_info *kernel_key_at(int index)
@@ -242,10 +264,11 @@ kernel_spec kernel_spec_default(void)
 
 static void list_keys(const kernel_row *row, char *text, size_t size)
 {
+    const kernel_key_set keys = kernel_keys(row);
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++)
-        if ((kernel_keys(row) & settings[i].info.key) && used < size)
+        if (kernel_key_set_has(&keys, settings[i].info.key) && used < size)
             used +=
                 (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", settings[i].info.name);
 }
@@ -253,7 +276,7 @@ static void list_keys(const kernel_row *row, char *text, size_t size)
 static const setting *find_setting(const kernel_row *row, const char *key)
 {
     for (int i = 0; i < SETTING_COUNT; i++)
-        if (strcmp(settings[i].info.name, key) == 0 && (kernel_keys(row) & settings[i].info.key))
+        if (strcmp(settings[i].info.name, key) == 0 && kernel_has_key(row, settings[i].info.key))
             return &settings[i];
     return NULL;
 }
@@ -265,33 +288,34 @@ bool kernel_takes(const kernel_row *row, const char *key)
 
 static bool check_numbers(const kernel_spec *spec, char *error, size_t error_size)
 {
-    if (spec->group_size < 1 || spec->group_size > KERNEL_GROUP_MAX)
+    if (spec->stored.group_size < 1 || spec->stored.group_size > KERNEL_GROUP_MAX)
         return kernel_refuse(error, error_size, "group_size is %llu; it must be at least 1 and at most 2^40",
-                             (unsigned long long)spec->group_size);
-    if (spec->group_rows < 1 || spec->group_rows > KERNEL_GROUP_MAX)
+                             (unsigned long long)spec->stored.group_size);
+    if (spec->stored.group_rows < 1 || spec->stored.group_rows > KERNEL_GROUP_MAX)
         return kernel_refuse(error, error_size, "group_rows is %llu; it must be at least 1 and at most 2^40",
-                             (unsigned long long)spec->group_rows);
-    if (spec->channels > KERNEL_GROUP_MAX)
+                             (unsigned long long)spec->stored.group_rows);
+    if (spec->stored.channels > KERNEL_GROUP_MAX)
         return kernel_refuse(error, error_size, "channels is %llu; it must be at most 2^40",
-                             (unsigned long long)spec->channels);
-    if (spec->channels > 1 && spec->group_size > largest_cycle / spec->channels)
-        return kernel_refuse(error, error_size,
-                             "group_size * channels is %llu * %llu; it must be at most 2^48",
-                             (unsigned long long)spec->group_size, (unsigned long long)spec->channels);
-    if (!(spec->floor >= 0 && spec->floor <= 3.40282347e38f))
+                             (unsigned long long)spec->stored.channels);
+    if (spec->stored.channels > 1 && spec->stored.group_size > largest_cycle / spec->stored.channels)
+        return kernel_refuse(
+            error, error_size, "group_size * channels is %llu * %llu; it must be at most 2^48",
+            (unsigned long long)spec->stored.group_size, (unsigned long long)spec->stored.channels);
+    if (!(spec->quantize.floor >= 0 && spec->quantize.floor <= 3.40282347e38f))
         return kernel_refuse(error, error_size, "floor must be a finite number, not negative");
-    if (!(spec->decay >= 0 && spec->decay <= 1))
+    if (!(spec->train.decay >= 0 && spec->train.decay <= 1))
         return kernel_refuse(error, error_size, "decay must be 0 to 1");
-    if (spec->window_h < 1 || spec->window_h > 1 << 15 || spec->window_w < 1 || spec->window_w > 1 << 15 ||
-        spec->window_c < 1 || spec->window_c > 1 << 20)
+    if (spec->conv.window_h < 1 || spec->conv.window_h > 1 << 15 || spec->conv.window_w < 1 ||
+        spec->conv.window_w > 1 << 15 || spec->conv.window_c < 1 || spec->conv.window_c > 1 << 20)
         return kernel_refuse(error, error_size,
                              "window_h and window_w must be 1 to 2^15, window_c 1 to 2^20");
-    if (spec->tile_rows < 1 || spec->tile_rows > 128)
+    if (spec->product.tile_rows < 1 || spec->product.tile_rows > 128)
         return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
-                             (unsigned long long)spec->tile_rows);
-    if (spec->split < 1 || spec->split > 32 || (spec->split & (spec->split - 1)) != 0)
+                             (unsigned long long)spec->product.tile_rows);
+    if (spec->product.split < 1 || spec->product.split > 32 ||
+        (spec->product.split & (spec->product.split - 1)) != 0)
         return kernel_refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",
-                             (unsigned long long)spec->split);
+                             (unsigned long long)spec->product.split);
     return true;
 }
 
@@ -311,9 +335,10 @@ bool kernel_spec_set(const kernel_row *row, kernel_spec *spec, const char *key, 
 
 static bool check_choices(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
+    const kernel_key_set keys = kernel_keys(row);
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
-        if ((kernel_keys(row) & s->info.key) && s->choices && !choice_of(s, spec))
+        if (kernel_key_set_has(&keys, s->info.key) && s->choices && !choice_of(s, spec))
             return kernel_refuse(error, error_size, "%s is %d; it must be %s", s->info.name,
                                  *enum_field(s, (kernel_spec *)spec), s->info.values);
     }
@@ -340,7 +365,8 @@ bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *err
 bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem, char *error,
                           size_t error_size)
 {
-    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && problem->columns % 8 != 0)
+    if ((spec->stored.layout == QDNN_LAYOUT_AWQ || spec->to.layout == QDNN_LAYOUT_AWQ) &&
+        problem->columns % 8 != 0)
         return kernel_refuse(
             error, error_size,
             "the tensor has %llu columns; layout awq needs a multiple of 8; fix: pad the columns, or use "
@@ -352,35 +378,36 @@ bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec normal = kernel_spec_default();
-    kernel_key_set keys = kernel_keys(row);
+    const kernel_key_set keys = kernel_keys(row);
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
-        if (keys & s->info.key)
+        if (kernel_key_set_has(&keys, s->info.key))
             memcpy((char *)&normal + s->offset, (const char *)spec + s->offset, s->size);
     }
     if (format_is_plain(row->format))
-        normal.groups = QDNN_GROUPS_DEFAULT;
+        normal.stored.groups = QDNN_GROUPS_DEFAULT;
     if (row->operation->fixes)
         row->operation->fixes(&normal);
-    if (keys & KERNEL_KEY(CODE))
-        normal.code = format_code_kind(row->format, normal.code);
-    if (keys & KERNEL_KEY(TO_CODE))
-        normal.to_code = format_code_kind(row->format, normal.to_code);
-    normal.zero = format_zero_type(row->format, &normal);
-    if (normal.groups != QDNN_GROUPS_FLAT)
-        normal.channels = 0;
-    if (normal.groups == QDNN_GROUPS_FLAT || normal.groups == QDNN_GROUPS_DEFAULT)
-        normal.group_rows = 1;
-    if (normal.groups == QDNN_GROUPS_DEFAULT || normal.channels == 1)
-        normal.group_size = 1;
-    if (!normal.zero_minus_one)
-        normal.zero_wraps = 0;
-    if (!normal.group_index || normal.row_index)
-        normal.group_table = 0;
+    if (kernel_key_set_has(&keys, KERNEL_KEY(CODE)))
+        normal.stored.code = format_code_kind(row->format, normal.stored.code);
+    if (kernel_key_set_has(&keys, KERNEL_KEY(TO_CODE)))
+        normal.to.code = format_code_kind(row->format, normal.to.code);
+    normal.stored.zero = format_zero_type(row->format, &normal);
+    if (normal.stored.groups != QDNN_GROUPS_FLAT)
+        normal.stored.channels = 0;
+    if (normal.stored.groups == QDNN_GROUPS_FLAT || normal.stored.groups == QDNN_GROUPS_DEFAULT)
+        normal.stored.group_rows = 1;
+    if (normal.stored.groups == QDNN_GROUPS_DEFAULT || normal.stored.channels == 1)
+        normal.stored.group_size = 1;
+    if (!normal.stored.zero_minus_one)
+        normal.stored.zero_wraps = 0;
+    if (!normal.stored.group_index || normal.row_index)
+        normal.stored.group_table = 0;
     /* scales do not depend on the layout of the codes, except that AWQ has its own order of packed zeros */
     if (kernel_operation_of(row) == KERNEL_SCALE &&
-        !(normal.zero_packed && normal.groups == QDNN_GROUPS_COLUMNS && normal.layout == QDNN_LAYOUT_AWQ))
-        normal.layout = QDNN_LAYOUT_BYTES;
+        !(normal.stored.zero_packed && normal.stored.groups == QDNN_GROUPS_COLUMNS &&
+          normal.stored.layout == QDNN_LAYOUT_AWQ))
+        normal.stored.layout = QDNN_LAYOUT_BYTES;
     return normal;
 }
 
@@ -418,11 +445,12 @@ void kernel_spec_value(const kernel_spec *spec, const char *key, char *text, siz
 
 /* Calls `print` for those settings of the row that are in `always` or differ from the row's default. */
 typedef void print_setting(const setting *s, const char *value, char *text, size_t size, size_t *used);
-static void print_settings(const kernel_row *row, const kernel_spec *spec, kernel_key_set always,
+static void print_settings(const kernel_row *row, const kernel_spec *spec, const kernel_key *in_any_case,
                            print_setting *print, char *text, size_t size)
 {
     kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),
                 normal = kernel_spec_normal(row, spec);
+    const kernel_key_set keys = kernel_keys(row), always = kernel_key_set_of(in_any_case);
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -430,8 +458,8 @@ static void print_settings(const kernel_row *row, const kernel_spec *spec, kerne
         char value[64], usual[64];
         print_value(s, &normal, value, sizeof value);
         print_value(s, &preset, usual, sizeof usual);
-        bool named = (s->info.key & always) || strcmp(value, usual) != 0;
-        if ((kernel_keys(row) & s->info.key) && named && used < size)
+        bool named = kernel_key_set_has(&always, s->info.key) || strcmp(value, usual) != 0;
+        if (kernel_key_set_has(&keys, s->info.key) && named && used < size)
             print(s, value, text, size, &used);
     }
 }
@@ -446,21 +474,21 @@ static void print_short(const setting *s, const char *value, char *text, size_t 
     *used += (size_t)snprintf(text + *used, size - *used, "%s%s%s", *used ? "_" : "", s->prefix, value);
 }
 
-#define IN_LABELS (KERNEL_KEY(DATA) | KERNEL_KEY(SCALE) | KERNEL_KEY(ZERO) | KERNEL_KEY(GROUP_SIZE))
+#define IN_LABELS KERNEL_KEY(DATA), KERNEL_KEY(SCALE), KERNEL_KEY(ZERO), KERNEL_KEY(GROUP_SIZE)
 #define IN_TEXTS                                                                                             \
-    (IN_LABELS | KERNEL_KEY(CHANNELS) | KERNEL_KEY(NIBBLE_ORDER) | KERNEL_KEY(ROUNDING) |                    \
-     KERNEL_KEY(DIVISION) | KERNEL_KEY(FLOOR))
+    IN_LABELS, KERNEL_KEY(CHANNELS), KERNEL_KEY(NIBBLE_ORDER), KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION),   \
+        KERNEL_KEY(FLOOR)
 
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
-    print_settings(row, spec, IN_TEXTS, print_named, text, size);
+    print_settings(row, spec, KERNEL_KEYS(IN_TEXTS), print_named, text, size);
 }
 
 void kernel_spec_label(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
     enum { HASHED = 64 }; /* characters kept before the hash */
     char whole[KERNEL_SPEC_TEXT];
-    print_settings(row, spec, IN_LABELS, print_short, whole, sizeof whole);
+    print_settings(row, spec, KERNEL_KEYS(IN_LABELS), print_short, whole, sizeof whole);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *p = whole; *p; p++)
         hash = (hash ^ (unsigned char)*p) * UINT64_C(0x100000001b3);

@@ -14,34 +14,34 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
 {
     if (row->operation->takes)
         return row->operation->takes(spec, operand);
-    bool scales = spec->groups != QDNN_GROUPS_DEFAULT && row->format->facts.block == QDNN_BLOCK_NONE;
+    bool scales = spec->stored.groups != QDNN_GROUPS_DEFAULT && row->format->facts.block == QDNN_BLOCK_NONE;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_SCALE:
         return scales;
     case QDNN_OPERAND_ZERO:
         return scales && format_has_zero(row->format);
     case QDNN_OPERAND_GLOBAL_SCALE:
-        return scales && spec->global_scale;
+        return scales && spec->stored.global_scale;
     case QDNN_OPERAND_GROUP_INDEX:
-        return scales && spec->group_index;
+        return scales && spec->stored.group_index;
     case QDNN_OPERAND_ROW_INDEX:
         return spec->row_index;
     case QDNN_OPERAND_NESTED_MAP:
     case QDNN_OPERAND_NESTED_SCALE:
     case QDNN_OPERAND_NESTED_OFFSET:
-        return scales && spec->nested;
+        return scales && spec->stored.nested;
     case QDNN_OPERAND_ALPHA:
-        return spec->alpha == QDNN_ALPHA_ONE || spec->alpha == QDNN_ALPHA_COLUMN;
+        return spec->epilogue.alpha == QDNN_ALPHA_ONE || spec->epilogue.alpha == QDNN_ALPHA_COLUMN;
     case QDNN_OPERAND_BIAS:
-        return spec->bias;
+        return spec->epilogue.bias;
     case QDNN_OPERAND_RESIDUAL:
-        return spec->residual;
+        return spec->epilogue.residual;
     case QDNN_OPERAND_EXPERT_INDEX:
-        return spec->grouped;
+        return spec->product.grouped;
     case QDNN_OPERAND_ROW_WEIGHT:
-        return spec->row_weight;
+        return spec->epilogue.row_weight;
     case QDNN_OPERAND_X_SCALE:
-        return spec->x_scale;
+        return spec->product.x_scale;
     default:
         return true;
     }
@@ -51,7 +51,7 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
 static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
 {
     return kernel_is_product(row) &&
-           (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS);
+           (spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS);
 }
 
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
@@ -60,12 +60,12 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         return row->operation->size(spec, &(kernel_problem){0}, operand).align;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        return spec->x_fp8 ? 1 : element_bytes(spec->data);
+        return spec->product.x_fp8 ? 1 : element_bytes(spec->data);
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
-        return element_bytes(kernel_is_product(row) ? spec->output : spec->data);
+        return element_bytes(kernel_is_product(row) ? spec->epilogue.output : spec->data);
     case QDNN_OPERAND_BIAS:
-        return element_bytes((qdnnDataType_t)spec->bias);
+        return element_bytes((qdnnDataType_t)spec->epilogue.bias);
     case QDNN_OPERAND_CODES:
         if (is_prepacked(row, spec))
             return LOAD_BYTES;
@@ -73,15 +73,15 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
             return row->format->facts.bits / 8;
         if (kernel_is_product(row) && format_is_blocks(row->format))
             return block_align(block_layout_of(row->format));
-        return spec->layout == QDNN_LAYOUT_BYTES ? 1 : 4;
+        return spec->stored.layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_REPACKED:
         if (kernel_operation_of(row) == KERNEL_PREPACK)
             return LOAD_BYTES;
-        return spec->to_layout == QDNN_LAYOUT_BYTES ? 1 : 4;
+        return spec->to.layout == QDNN_LAYOUT_BYTES ? 1 : 4;
     case QDNN_OPERAND_SCALE:
-        return spec->nested ? 1 : scale_bytes(spec->scale);
+        return spec->stored.nested ? 1 : scale_bytes(spec->stored.scale);
     case QDNN_OPERAND_ZERO:
-        return spec->zero_packed ? 4 : element_bytes(spec->zero);
+        return spec->stored.zero_packed ? 4 : element_bytes(spec->stored.zero);
     default:
         return 4;
     }
@@ -175,7 +175,7 @@ const char *kernel_number_name(kernel_number number)
 /* Scales do not depend on the layout of the codes. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
 {
-    bool is_lined = spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    bool is_lined = spec->stored.groups == QDNN_GROUPS_ROWS || spec->stored.groups == QDNN_GROUPS_COLUMNS;
     if (format_is_blocks(row->format) || format_is_plain(row->format))
         return false;
     switch (kernel_operation_of(row)) {
@@ -186,8 +186,8 @@ bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec)
         return true;
     case KERNEL_QUANTIZE:
     case KERNEL_DEQUANTIZE:
-        return spec->row_index || is_lined || spec->layout != QDNN_LAYOUT_BYTES || spec->zero_packed ||
-               spec->zero_minus_one;
+        return spec->row_index || is_lined || spec->stored.layout != QDNN_LAYOUT_BYTES ||
+               spec->stored.zero_packed || spec->stored.zero_minus_one;
     default:
         return false;
     }
@@ -224,10 +224,10 @@ static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
     unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
     if (row->operation->size)
-        return numbers | (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+        return numbers | (unsigned)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_product(row))
-        return numbers | (spec->grouped ? stack_numbers(row, spec) : 0) |
-               (unsigned)(spec->alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+        return numbers | (spec->product.grouped ? stack_numbers(row, spec) : 0) |
+               (unsigned)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_matrix(row, spec) || spec->row_index)
         return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS |
                cache_numbers(spec);
@@ -243,14 +243,14 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
     n += add_operands(row, spec, row->operation->writes, list + n);
     if (kernel_operation_of(row) == KERNEL_RANGE)
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
-    if (spec->addend)
+    if (spec->epilogue.addend)
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
-    if (spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE)
+    if (spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
-    if (spec->split > 1) /* sums, or keys of the largest elements */
+    if (spec->product.split > 1) /* sums, or keys of the largest elements */
         list[n++] =
             (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, kernel_is_product(row) ? 4 : 8};
-    if (spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS)
+    if (spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS)
         list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
     unsigned numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
@@ -332,7 +332,7 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_PAGE_STRIDE] = problem->cache.page_stride,
                                  [NUMBER_SLOT_STRIDE] = problem->cache.slot_stride,
                                  [NUMBER_HEAD_STRIDE] = problem->cache.head_stride};
-    for (int i = 0; i < EXPERT_STRIDES && step->spec.grouped; i++)
+    for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
     kernel_geometry g = kernel_geometry_of(row, &step->spec);
@@ -410,7 +410,7 @@ bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
     kernel_problem small = kernel_problem_default();
     small.rows = small.table_rows = small.y_stride = small.conv.outputs = small.conv.groups = 1;
     small.columns = small.x_stride = kernel_columns_multiple(row);
-    small.experts = spec->grouped ? 1 : 0;
+    small.experts = spec->product.grouped ? 1 : 0;
     kernel_steps_of(row, spec, &small, &steps);
     return steps.count > 1;
 }
@@ -450,13 +450,14 @@ uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem)
     uint64_t rows = problem->rows, columns = problem->columns;
     if (rows == 0 || columns == 0)
         return 0;
-    switch (spec->groups) {
+    switch (spec->stored.groups) {
     case QDNN_GROUPS_FLAT:
-        return spec->channels ? spec->channels : ceil_div(rows * columns, spec->group_size);
+        return spec->stored.channels ? spec->stored.channels
+                                     : ceil_div(rows * columns, spec->stored.group_size);
     case QDNN_GROUPS_ROWS:
-        return ceil_div(rows, spec->group_rows) * ceil_div(columns, spec->group_size);
+        return ceil_div(rows, spec->stored.group_rows) * ceil_div(columns, spec->stored.group_size);
     case QDNN_GROUPS_COLUMNS:
-        return ceil_div(rows, spec->group_size) * ceil_div(columns, spec->group_rows);
+        return ceil_div(rows, spec->stored.group_size) * ceil_div(columns, spec->stored.group_rows);
     default:
         return 0;
     }
@@ -483,12 +484,12 @@ static uint64_t code_bytes(const kernel_row *row, qdnnLayout_t layout, const ker
 /* Scales in memory: with the swizzle, tiles of 128 x 4 are padded. */
 static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
 {
-    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
-    uint64_t height = ceil_div(p->rows, down ? spec->group_size : spec->group_rows);
-    uint64_t width = ceil_div(p->columns, down ? spec->group_rows : spec->group_size);
-    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+    bool down = spec->stored.groups == QDNN_GROUPS_COLUMNS;
+    uint64_t height = ceil_div(p->rows, down ? spec->stored.group_size : spec->stored.group_rows);
+    uint64_t width = ceil_div(p->columns, down ? spec->stored.group_rows : spec->stored.group_size);
+    if (spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE)
         return kernel_groups(spec, p);
-    return spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED
+    return spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED
                ? ceil_div(width, 128) * ceil_div(height, 4) * 512
                : ceil_div(height, 128) * ceil_div(width, 4) * 512;
 }
@@ -497,9 +498,10 @@ static uint64_t scale_slots(const kernel_spec *spec, const kernel_problem *p)
 static uint64_t packed_zero_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
     const uint64_t bits = row->format->facts.bits, groups = kernel_groups(spec, p);
-    uint64_t lines = spec->groups == QDNN_GROUPS_ROWS      ? ceil_div(p->rows, spec->group_rows)
-                     : spec->groups == QDNN_GROUPS_COLUMNS ? ceil_div(p->columns, spec->group_rows)
-                                                           : groups;
+    uint64_t lines = spec->stored.groups == QDNN_GROUPS_ROWS ? ceil_div(p->rows, spec->stored.group_rows)
+                     : spec->stored.groups == QDNN_GROUPS_COLUMNS
+                         ? ceil_div(p->columns, spec->stored.group_rows)
+                         : groups;
     return lines ? ceil_div(lines * bits, 32) * (groups / lines) * 4 : 0;
 }
 
@@ -513,9 +515,10 @@ static uint64_t strided_bytes(uint64_t rows, uint64_t stride, uint64_t columns, 
 static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t align,
                           uint64_t *bytes)
 {
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
-    const uint64_t n = spec->gated ? outputs / 2 : outputs, experts = spec->grouped ? p->experts : 1;
+    const uint64_t n = spec->epilogue.gated ? outputs / 2 : outputs,
+                   experts = spec->product.grouped ? p->experts : 1;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
         *bytes = strided_bytes(p->m, p->x_stride, k, align);
@@ -525,7 +528,7 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
         *bytes = strided_bytes(p->m, p->y_stride, n, align);
         return true;
     case QDNN_OPERAND_ALPHA:
-        *bytes = 4 * (spec->alpha == QDNN_ALPHA_COLUMN ? outputs * experts : 1);
+        *bytes = 4 * (spec->epilogue.alpha == QDNN_ALPHA_COLUMN ? outputs * experts : 1);
         return true;
     case QDNN_OPERAND_BIAS:
         *bytes = outputs * experts * align;
@@ -543,7 +546,7 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
 /* For one expert, if a product has several. */
 static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p)
 {
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     return prepack_bytes(row->format, by_columns ? p->rows : p->columns, by_columns ? p->columns : p->rows);
 }
 
@@ -551,12 +554,13 @@ static uint64_t prepacked_bytes(const kernel_row *row, const kernel_spec *spec, 
 static uint64_t cache_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const kernel_cache *c = &problem->cache;
-    const uint64_t heads = problem->columns / spec->group_size;
+    const uint64_t heads = problem->columns / spec->stored.group_size;
     if (problem->table_rows == 0 || heads == 0)
         return 0;
     uint64_t last = (problem->table_rows / c->page_slots - 1) * c->page_stride +
                     (c->page_slots - 1) * c->slot_stride + (heads - 1) * c->head_stride;
-    return code_bytes(row, spec->layout, &(kernel_problem){.rows = 1, .columns = last + spec->group_size});
+    return code_bytes(row, spec->stored.layout,
+                      &(kernel_problem){.rows = 1, .columns = last + spec->stored.group_size});
 }
 
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -584,15 +588,16 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     case QDNN_OPERAND_ROW_INDEX:
         return problem->rows * 4;
     case QDNN_OPERAND_CODES:
-        return is_prepacked(row, spec) ? prepacked_bytes(row, spec, p) : code_bytes(row, spec->layout, p);
+        return is_prepacked(row, spec) ? prepacked_bytes(row, spec, p)
+                                       : code_bytes(row, spec->stored.layout, p);
     case QDNN_OPERAND_REPACKED:
         if (kernel_operation_of(row) == KERNEL_PREPACK)
             return prepacked_bytes(row, spec, p);
-        return code_bytes(row, spec->to_layout, p);
+        return code_bytes(row, spec->to.layout, p);
     case QDNN_OPERAND_SCALE:
         return scale_slots(spec, p) * align;
     case QDNN_OPERAND_ZERO:
-        return spec->zero_packed ? packed_zero_bytes(row, spec, p) : groups * align;
+        return spec->stored.zero_packed ? packed_zero_bytes(row, spec, p) : groups * align;
     case QDNN_OPERAND_STATE:
     case QDNN_OPERAND_DSCALE:
         return groups * align;
@@ -636,7 +641,7 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
                                        .writes = writes >> i & 1,
                                        .align = operand_align(row, &normal, i),
                                        .bytes = operand_bytes(row, &normal, problem, i)};
-        if (normal.grouped && is_of_weights(i))
+        if (normal.product.grouped && is_of_weights(i))
             operands[i].bytes *= problem->experts;
     }
     if (row->operation->bound)

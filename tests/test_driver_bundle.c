@@ -155,7 +155,7 @@ bool find_one(const bundle *b, const char *sm, bool cubins, bundle_image *image)
 {
     kernel_spec spec = kernel_spec_default();
     spec.data = QDNN_DATA_F16;
-    spec.group_size = 64;
+    spec.stored.group_size = 64;
     return bundle_find(b, kernel_find("scale_nf4"), &spec, ptx_sm_find(sm), cubins, image);
 }
 
@@ -259,16 +259,16 @@ TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndTold)
               " has no quantize_nf4 sm_90 data=f32 scale=f32 group_size=128 channels=0 nibble_order=low "
               "division=exact, which is emitted; the nearest that it has differs by data=f16");
     spec.data = QDNN_DATA_F16;
-    spec.group_size = 77;
+    spec.stored.group_size = 77;
     CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_80"), true, &image));
     CHECK_HAS(heard.last, "the nearest that it has differs by sm_90, group_size=128");
-    spec.group_size = 128;
+    spec.stored.group_size = 128;
     CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_90a"), true, &image));
     CHECK_HAS(heard.last, "quantize_nf4 sm_90a data=f16 ");
     CHECK_HAS(heard.last, "the nearest that it has differs by sm_90");
     CHECK_EQ_I64(heard.warnings, 3);
     CHECK(!bundle_find(NULL, row, &spec, ptx_sm_find("sm_90"), true, &image));
-    spec.rounding = QDNN_ROUND_TIES_AWAY; /* NF4 has no such setting: it is the same kernel */
+    spec.quantize.rounding = QDNN_ROUND_TIES_AWAY; /* NF4 has no such setting: it is the same kernel */
     CHECK(bundle_find(b, row, &spec, ptx_sm_find("sm_90"), true, &image));
     alloc_free(image.data);
     CHECK_EQ_I64(heard.warnings, 3);
@@ -426,11 +426,12 @@ static void *find_many(void *user)
     kernel_spec spec = kernel_spec_default();
     uintptr_t found = 0;
     spec.data = QDNN_DATA_F16;
-    spec.group_size = 64;
+    spec.stored.group_size = 64;
     for (int i = 0; i < ROUNDS; i++) {
         bundle_image image;
         const kernel_row *row = &kernel_rows[i % kernel_row_count];
-        spec.channels = row->operation_name ? 0 : 1; /* parts of operations are there for whole tensors */
+        spec.stored.channels =
+            row->operation_name ? 0 : 1; /* parts of operations are there for whole tensors */
         if (bundle_find(b, row, &spec, ptx_sm_find("sm_90"), i % 2, &image))
             found++;
         alloc_free(image.data);

@@ -103,7 +103,7 @@ static int add_one_channel(kernel_spec *specs, int count)
 {
     for (int i = 0; i < ONE_CHANNEL; i++) {
         specs[count + i] = specs[i];
-        specs[count + i].channels = 1;
+        specs[count + i].stored.channels = 1;
     }
     return count + ONE_CHANNEL;
 }

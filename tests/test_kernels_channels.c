@@ -69,9 +69,9 @@ DEVICE_EACH(Channels, HostRef, case_count, case_name)
         kernel_spec spec = kernel_spec_default();
         parity_trial trials[DATA_KINDS];
         spec.data = types[type_of(index)];
-        spec.scale = (qdnnScaleType_t)((index + i) % 3);
-        spec.group_size = runs[i];
-        spec.channels = channel_counts[index % LENGTH(channel_counts)];
+        spec.stored.scale = (qdnnScaleType_t)((index + i) % 3);
+        spec.stored.group_size = runs[i];
+        spec.stored.channels = channel_counts[index % LENGTH(channel_counts)];
         parity_take_turns(&spec, round);
         char reason[256];
         if (!kernel_is_emitted(row, &spec, reason, sizeof reason))
@@ -79,8 +79,8 @@ DEVICE_EACH(Channels, HostRef, case_count, case_name)
         texts++;
         parity_kinds(trials, round);
         for (int kind = 0; kind < DATA_KINDS; kind++)
-            trials[kind].n = count_at(spec.group_size, spec.channels, round + kind);
-        if (spec.channels < 1000)
+            trials[kind].n = count_at(spec.stored.group_size, spec.stored.channels, round + kind);
+        if (spec.stored.channels < 1000)
             parity_emit_and_run(vm, row, &spec, trials, DATA_KINDS);
         else
             parity_emit_and_run(vm, row, &spec, trials + i, 2); /* slow: two kinds per run, all in all */

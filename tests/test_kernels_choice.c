@@ -74,13 +74,14 @@ TEST_CASE(KernelChoice, FollowsFormatAndShape)
         const kernel_problem problem = {.rows = c->rows,
                                         .columns = c->columns,
                                         .m = c->m,
-                                        .x_stride = spec.reduction == KERNEL_K_ROWS ? c->rows : c->columns,
+                                        .x_stride =
+                                            spec.product.reduction == KERNEL_K_ROWS ? c->rows : c->columns,
                                         .y_stride = c->rows + c->columns,
                                         .experts = c->experts};
-        spec.grouped = c->experts > 0;
+        spec.product.grouped = c->experts > 0;
         kernel_product_choose(row, &problem, &spec);
-        CHECK_EQ_I64(spec.product, c->product);
-        CHECK_EQ_U64(spec.tile_rows, c->tile_rows);
+        CHECK_EQ_I64(spec.product.kernel, c->product);
+        CHECK_EQ_U64(spec.product.tile_rows, c->tile_rows);
         CHECK(kernel_is_emitted(row, &spec, error, sizeof error));
         test_pop_note();
     }
@@ -113,8 +114,8 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
                 kernel_spec spec = kernel_spec_default();
                 char why[512];
                 spec.data = QDNN_DATA_F16;
-                spec.product = (kernel_product)product;
-                spec.tile_rows = rows[j];
+                spec.product.kernel = (kernel_product)product;
+                spec.product.tile_rows = rows[j];
                 if (!kernel_is_emitted(row, &spec, why, sizeof why)) {
                     CHECK(strlen(why) > 0);
                     continue;
@@ -126,8 +127,8 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
             }
     kernel_spec strips = kernel_spec_default();
     char why[512];
-    strips.product = KERNEL_PRODUCT_STRIPS;
-    strips.tile_rows = 8;
+    strips.product.kernel = KERNEL_PRODUCT_STRIPS;
+    strips.product.tile_rows = 8;
     CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &strips, why, sizeof why));
     CHECK_EQ_STR(why, "tile_rows is 8; product strips takes 1, 2 or 4");
 }
@@ -139,9 +140,9 @@ TEST_CASE(KernelChoice, FewTilesAreSplit)
     kernel_problem problem = {.rows = 256, .columns = 4096, .m = 64, .x_stride = 4096, .y_stride = 256};
     kernel_spec spec = kernel_spec_default();
     kernel_product_choose(row, &problem, &spec);
-    CHECK_EQ_U64(spec.split, 8);
+    CHECK_EQ_U64(spec.product.split, 8);
     problem.experts = 2;
-    spec.grouped = 1;
+    spec.product.grouped = 1;
     kernel_product_choose(row, &problem, &spec);
-    CHECK_EQ_U64(spec.split, 1);
+    CHECK_EQ_U64(spec.product.split, 1);
 }

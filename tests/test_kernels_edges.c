@@ -36,10 +36,10 @@ static kernel_spec spec_of(int index, const uint64_t *groups)
 {
     kernel_spec spec = kernel_spec_default();
     spec.data = float_types[index / 3 % 3];
-    spec.scale = (qdnnScaleType_t)(index % 3);
-    spec.zero = zero_types[index % 4];
-    spec.group_size = groups[0];
-    spec.channels = groups[1];
+    spec.stored.scale = (qdnnScaleType_t)(index % 3);
+    spec.stored.zero = zero_types[index % 4];
+    spec.stored.group_size = groups[0];
+    spec.stored.channels = groups[1];
     return spec;
 }
 
@@ -126,9 +126,9 @@ DEVICE_EACH(KernelEdges, CallersScales, coding_count, coding_name)
     index = coding_case(index);
     for (int i = 0; i < 4 * LENGTH(groups); i++) {
         kernel_spec spec = spec_of(index, groups[i / 4]);
-        spec.zero = zero_types[(index + i) % 4];
-        spec.division = i % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
-        spec.rounding = i / 2 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+        spec.stored.zero = zero_types[(index + i) % 4];
+        spec.quantize.division = i % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+        spec.quantize.rounding = i / 2 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
         run_spec(index, &spec, trials, LENGTH(trials));
     }
     skip_without_texts();

@@ -48,7 +48,7 @@ TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
     ptx_error error;
     ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_KERNEL};
     ptxvm *vm = NULL;
-    spec.product = KERNEL_PRODUCT_BLOCKS;
+    spec.product.kernel = KERNEL_PRODUCT_BLOCKS;
     spec.data = QDNN_DATA_F16;
     REQUIRE(row && kernel_emit(row, &spec, ptx_sm_find(sm), NULL, &text, &error));
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);

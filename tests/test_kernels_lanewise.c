@@ -74,8 +74,8 @@ static void set(const kernel_row *row, kernel_spec *spec, const char *setting)
 static kernel_spec spec_at(const kernel_row *row, int turn)
 {
     kernel_spec spec = kernel_spec_default();
-    spec.product = KERNEL_PRODUCT_LANEWISE;
-    spec.tile_rows = 64;
+    spec.product.kernel = KERNEL_PRODUCT_LANEWISE;
+    spec.product.tile_rows = 64;
     for (int i = 0; i < LENGTH(turns[turn]) && turns[turn][i]; i++)
         set(row, &spec, turns[turn][i]);
     return spec;
@@ -160,12 +160,12 @@ TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
     const kernel_row *row = kernel_find(shares[index].kernel);
     const uint64_t k = 4096, n = 8192 / shares[index].rows;
     kernel_spec spec = kernel_spec_default();
-    spec.product = KERNEL_PRODUCT_LANEWISE;
-    spec.tile_rows = shares[index].rows;
-    spec.data = spec.output = QDNN_DATA_F16;
+    spec.product.kernel = KERNEL_PRODUCT_LANEWISE;
+    spec.product.tile_rows = shares[index].rows;
+    spec.data = spec.epilogue.output = QDNN_DATA_F16;
     for (int i = 0; shares[index].settings[i]; i++)
         set(row, &spec, shares[index].settings[i]);
-    const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec.product.reduction == KERNEL_K_COLUMNS;
     const kernel_problem problem = {.rows = by_columns ? n : k,
                                     .columns = by_columns ? k : n,
                                     .m = shares[index].rows,

@@ -135,7 +135,8 @@ static uint64_t make_operands(machine *m, const kernel_spec *spec, const kernel_
     }
     const uint64_t looked_up = operands[QDNN_OPERAND_GROUP_INDEX].bytes / 4,
                    listed = operands[QDNN_OPERAND_ROW_INDEX].bytes / 4;
-    fill_index(m, QDNN_OPERAND_GROUP_INDEX, looked_up, (looked_up + spec->group_size - 1) / spec->group_size);
+    fill_index(m, QDNN_OPERAND_GROUP_INDEX, looked_up,
+               (looked_up + spec->stored.group_size - 1) / spec->stored.group_size);
     fill_index(m, QDNN_OPERAND_ROW_INDEX, listed, listed);
     return sectors;
 }

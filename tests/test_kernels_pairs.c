@@ -106,7 +106,7 @@ static size_t scale_size(qdnnScaleType_t type)
 
 static void fill_input(const pairs_case *c, uint8_t *in)
 {
-    const size_t size = scale_size(c->spec.scale), zero_size = ref_scalar_size(c->spec.zero);
+    const size_t size = scale_size(c->spec.stored.scale), zero_size = ref_scalar_size(c->spec.stored.zero);
     const uint32_t step = size == 4 ? 0x9E3779B1u : size == 2 && c->scales < SCALES_MAX ? 37 : 1;
     for (unsigned i = 0; i < c->scales; i++) {
         uint32_t bits = i * step;
@@ -115,7 +115,7 @@ static void fill_input(const pairs_case *c, uint8_t *in)
         if (zero_size == 1)
             in[c->zero_at + i] = (uint8_t)bits;
         else
-            ref_scalar_store(c->spec.zero, in + c->zero_at, i, (float)(i % 97) / 8 - 3);
+            ref_scalar_store(c->spec.stored.zero, in + c->zero_at, i, (float)(i % 97) / 8 - 3);
     }
     const unsigned width = kernel_format(c->row)->bits;
     for (unsigned k = 0; k < c->codes; k++) {
@@ -142,8 +142,9 @@ static void compare(const pairs_case *c, const uint8_t *in, const uint16_t *out)
     dense_codes(c, codes);
     for (unsigned i = 0; i < c->scales; i++) {
         const ref_arrays arrays = {.codes = codes,
-                                   .scale = (void *)(in + i * scale_size(c->spec.scale)),
-                                   .zero = (void *)(in + c->zero_at + i * ref_scalar_size(c->spec.zero))};
+                                   .scale = (void *)(in + i * scale_size(c->spec.stored.scale)),
+                                   .zero =
+                                       (void *)(in + c->zero_at + i * ref_scalar_size(c->spec.stored.zero))};
         ref_dequantize(&ref, 1, c->codes, &arrays, y);
         for (unsigned way = 0; way < WAYS; way++)
             for (unsigned pair = 0; pair < c->codes / 2; pair++) {
@@ -192,9 +193,9 @@ static bool make_case(const kernel_row *row, qdnnDataType_t data, qdnnScaleType_
     char error[512];
     *c = (pairs_case){.row = row, .codes = bits < 3 ? 8 : 1u << bits, .spec = kernel_spec_default()};
     c->spec.data = data;
-    c->spec.scale = scale;
-    c->spec.code = code;
-    c->spec.group_size = c->codes;
+    c->spec.stored.scale = scale;
+    c->spec.stored.code = code;
+    c->spec.stored.group_size = c->codes;
     if (!kernel_spec_check(row, &c->spec, error, sizeof error))
         return false;
     c->spec = kernel_spec_normal(row, &c->spec);
@@ -220,7 +221,8 @@ TEST_EACH(KernelPairs, AreWhatDequantizeWrites, count, name)
         if (!make_case(row, types[index % TYPES], scale_types[s / LENGTH(sms)], code_kind_at(row, s % 3),
                        s % LENGTH(sms) == 1, &c))
             continue;
-        test_push_note("%s, scale type %d, code kind %d", sm, (int)c.spec.scale, (int)c.spec.code);
+        test_push_note("%s, scale type %d, code kind %d", sm, (int)c.spec.stored.scale,
+                       (int)c.spec.stored.code);
         run_case(&c, sm);
         test_pop_note();
         run++;

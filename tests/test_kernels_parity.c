@@ -100,10 +100,10 @@ static void fill_callers(const trial *t, const ref_arrays *arrays, int64_t group
 {
     const bool is_uneven = t->how->kind == DATA_UNEVEN, is_huge = t->how->kind == DATA_INFINITE_TIES;
     if (is_uneven || is_huge)
-        fill_beside_scales(kernel_format(t->row), t->spec.scale, t->how->seed, is_huge, arrays->scale,
+        fill_beside_scales(kernel_format(t->row), t->spec.stored.scale, t->how->seed, is_huge, arrays->scale,
                            groups);
     else
-        fill_callers_scales(t->spec.scale, t->how->callers_first, arrays->scale, groups);
+        fill_callers_scales(t->spec.stored.scale, t->how->callers_first, arrays->scale, groups);
     if (t->at[QDNN_OPERAND_ZERO].bytes > 0 && is_uneven)
         fill_small_zeros(t->ref.zero, t->how->seed, arrays->zero, groups);
     else if (t->at[QDNN_OPERAND_ZERO].bytes > 0)
@@ -140,9 +140,10 @@ static void make_expected(trial *t)
     }
     int64_t groups = ref_group_count(&t->ref, 1, t->n);
     uint64_t group_size =
-        kernel_keys(t->row) & KERNEL_KEY(GROUP_SIZE) ? t->spec.group_size : (uint64_t)t->n + 1;
+        kernel_has_key(t->row, KERNEL_KEY(GROUP_SIZE)) ? t->spec.stored.group_size : (uint64_t)t->n + 1;
     if (t->how->kind == DATA_ONE_HOT)
-        fill_one_hot(t->spec.data, group_size, t->spec.channels, t->how->seed, host[QDNN_OPERAND_X], t->n);
+        fill_one_hot(t->spec.data, group_size, t->spec.stored.channels, t->how->seed, host[QDNN_OPERAND_X],
+                     t->n);
     else
         fill_data(t->how->kind, kernel_format(t->row), t->spec.data, t->how->seed, host[QDNN_OPERAND_X],
                   t->n);
@@ -168,8 +169,8 @@ static void upload(const trial *t, const buffer *buf)
  * it. With channels it begins with the first one. */
 static ptxvm_address pointer_to(const trial *t, const kernel_geometry *geometry, int operand)
 {
-    uint64_t first = t->how->block * geometry->elements_per_block, run = first / t->spec.group_size;
-    uint64_t group = t->spec.channels ? run % t->spec.channels : run, before;
+    uint64_t first = t->how->block * geometry->elements_per_block, run = first / t->spec.stored.group_size;
+    uint64_t group = t->spec.stored.channels ? run % t->spec.stored.channels : run, before;
     switch (operand) {
     case QDNN_OPERAND_CODES:
         before = (uint64_t)ref_operand_bytes(&t->ref, 1, (int64_t)first, operand);
@@ -306,7 +307,8 @@ uint64_t parity_far_block(const kernel_row *row, const kernel_spec *spec)
 {
     kernel_spec s = kernel_spec_normal(row, spec);
     kernel_geometry geometry = kernel_geometry_of(row, &s);
-    uint64_t turn = s.group_size * (s.channels ? s.channels : 1), a = geometry.elements_per_block, b = turn;
+    uint64_t turn = s.stored.group_size * (s.stored.channels ? s.stored.channels : 1),
+             a = geometry.elements_per_block, b = turn;
     if (geometry.blocks)
         return 0;
     while (b > 0) {
@@ -383,11 +385,11 @@ void parity_kinds(parity_trial trials[DATA_KINDS], int round)
 
 void parity_take_turns(kernel_spec *spec, int round)
 {
-    spec->zero = zero_types[round % 4];
-    spec->nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-    spec->rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
-    spec->division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
-    spec->floor = round % 3 ? 1e-12f : 0.5f;
+    spec->stored.zero = zero_types[round % 4];
+    spec->stored.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+    spec->quantize.rounding = round / 3 % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec->quantize.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+    spec->quantize.floor = round % 3 ? 1e-12f : 0.5f;
 }
 
 void parity_emit_and_run(machine *vm, const kernel_row *row, const kernel_spec *spec,
@@ -444,7 +446,7 @@ DEVICE_EACH(KernelParts, HostRef, case_count, case_name)
         int round = index + g;
         kernel_spec spec = kernel_spec_default();
         spec.data = float_types[index % 3];
-        spec.group_size = group_sizes[g];
+        spec.stored.group_size = group_sizes[g];
         parity_take_turns(&spec, round);
         parity_kinds(trials, round);
         parity_emit_and_run(vm, part_at(index / 3 / LENGTH(sms)), &spec, trials, DATA_KINDS);

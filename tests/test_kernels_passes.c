@@ -55,8 +55,8 @@ static void name(int index, char *text, size_t size)
 static kernel_spec spec_of(int index)
 {
     kernel_spec spec = kernel_spec_default();
-    spec.group_size = cases[index / 3].group_size;
-    spec.channels = cases[index / 3].channels;
+    spec.stored.group_size = cases[index / 3].group_size;
+    spec.stored.channels = cases[index / 3].channels;
     return spec;
 }
 
@@ -117,8 +117,8 @@ TEST_CASE(Passes, Grids)
     };
     for (int i = 0; i < LENGTH(grids); i++) {
         kernel_spec spec = kernel_spec_default();
-        spec.group_size = grids[i].group_size;
-        spec.channels = grids[i].channels;
+        spec.stored.group_size = grids[i].group_size;
+        spec.stored.channels = grids[i].channels;
         test_push_note("%s, row %d", grids[i].kernel, i);
         CHECK_EQ_U64(blocks_of(kernel_find(grids[i].kernel), &spec, grids[i].n), grids[i].blocks);
         test_pop_note();
@@ -172,7 +172,7 @@ static bool run_steps(work *w, const kernel_steps *steps)
 static void check_passes(work *w, const kernel_row *row, const kernel_spec *spec, data_kind kind, uint64_t n)
 {
     ref_quant_spec ref = ref_spec_of(row, spec);
-    bool has_zero = kernel_keys(row) & KERNEL_KEY(ZERO);
+    bool has_zero = kernel_has_key(row, KERNEL_KEY(ZERO));
     size_t bytes = (size_t)n * ref_scalar_size(spec->data),
            groups = (size_t)ref_group_count(&ref, 1, (int64_t)n);
     uint8_t *x = malloc(bytes), *zero = malloc(groups), *actual_zero = malloc(groups);

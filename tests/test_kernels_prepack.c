@@ -26,12 +26,13 @@ static void move_codes(machine *vm, const kernel_row *row, const kernel_spec *sp
                        const uint8_t *packed, int64_t packed_bytes, bool has_few_blocks)
 {
     tensor_device d = {.vm = vm};
-    const int from = spec->unpack ? QDNN_OPERAND_REPACKED : QDNN_OPERAND_CODES;
-    const int to = spec->unpack ? QDNN_OPERAND_CODES : QDNN_OPERAND_REPACKED;
-    const int64_t bytes[2] = {spec->unpack ? packed_bytes : code_bytes,
-                              spec->unpack ? code_bytes : packed_bytes};
-    const uint8_t *expected = spec->unpack ? codes : packed;
-    const int loops_over = spec->unpack && !block_layout_of(row->format) && !format_is_plain(row->format);
+    const int from = spec->product.unpack ? QDNN_OPERAND_REPACKED : QDNN_OPERAND_CODES;
+    const int to = spec->product.unpack ? QDNN_OPERAND_CODES : QDNN_OPERAND_REPACKED;
+    const int64_t bytes[2] = {spec->product.unpack ? packed_bytes : code_bytes,
+                              spec->product.unpack ? code_bytes : packed_bytes};
+    const uint8_t *expected = spec->product.unpack ? codes : packed;
+    const int loops_over =
+        spec->product.unpack && !block_layout_of(row->format) && !format_is_plain(row->format);
     uint8_t *actual = malloc((size_t)bytes[1] + 1);
     kernel_steps steps;
     kernel_operand operands[QDNN_OPERAND_COUNT];
@@ -41,7 +42,8 @@ static void move_codes(machine *vm, const kernel_row *row, const kernel_spec *sp
     CHECK(operands[from].reads && operands[to].writes && !operands[from].writes && !operands[to].reads);
     CHECK(machine_alloc(vm, (uint64_t)bytes[0], &d.at[from]) == PTXVM_OK);
     CHECK(machine_alloc(vm, (uint64_t)bytes[1], &d.at[to]) == PTXVM_OK);
-    CHECK(machine_write(vm, d.at[from], spec->unpack ? packed : codes, (uint64_t)bytes[0]) == PTXVM_OK);
+    CHECK(machine_write(vm, d.at[from], spec->product.unpack ? packed : codes, (uint64_t)bytes[0]) ==
+          PTXVM_OK);
     CHECK(machine_fill(vm, d.at[to], TENSOR_GARBAGE, (uint64_t)bytes[1]) == PTXVM_OK);
     kernel_steps_of(row, spec, problem, &steps);
     for (int i = 0; i < steps.count; i++) {
@@ -77,9 +79,9 @@ static void there_and_back(machine *vm, int index, int64_t n, int64_t k, int64_t
     kernel_problem problem = tensor_problem_of(&t);
     for (int unpack = 0; unpack < 2; unpack++) {
         kernel_spec spec = t.spec;
-        spec.unpack = unpack;
+        spec.product.unpack = unpack;
         spec = kernel_spec_normal(row, &spec);
-        CHECK_EQ_I64(spec.unpack, unpack);
+        CHECK_EQ_I64(spec.product.unpack, unpack);
         move_codes(vm, row, &spec, &problem, codes, code_bytes, t.host[QDNN_OPERAND_CODES],
                    t.bytes[QDNN_OPERAND_CODES], has_few_blocks);
     }

@@ -161,10 +161,10 @@ static int add_few_rows(const kernel_row *row, int turn, bool all, kernel_spec *
     for (int i = 0; i < (all ? 2 * SETTINGS : 1) && kernel_takes(row, "product"); i++) {
         int which = all ? i : turn % (2 * SETTINGS);
         kernel_spec spec = kernel_spec_default();
-        spec.product = KERNEL_PRODUCT_GEMV;
-        spec.tile_rows = strtoull(settings[which % SETTINGS][0], NULL, 10);
-        spec.gated = which / SETTINGS;
-        spec.activation = spec.gated ? QDNN_ACTIVATION_GELU_ERF : QDNN_ACTIVATION_NONE;
+        spec.product.kernel = KERNEL_PRODUCT_GEMV;
+        spec.product.tile_rows = strtoull(settings[which % SETTINGS][0], NULL, 10);
+        spec.epilogue.gated = which / SETTINGS;
+        spec.epilogue.activation = spec.epilogue.gated ? QDNN_ACTIVATION_GELU_ERF : QDNN_ACTIVATION_NONE;
         kernel_spec_set(row, &spec, "data", settings[which % SETTINGS][1], error, sizeof error);
         if (kernel_takes(row, "scale"))
             kernel_spec_set(row, &spec, "scale", settings[which % SETTINGS][1], error, sizeof error);
@@ -197,16 +197,17 @@ static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_
         char error[256];
         const uint64_t rows = i < 2 ? 1 : products[i] == KERNEL_PRODUCT_TILE || sample_is_full() ? 1000 : 64;
         spec.data = sm->number >= 80 && turn % 2 ? QDNN_DATA_BF16 : QDNN_DATA_F16;
-        spec.product = products[i];
-        spec.grouped = turn / ways % 2;
-        spec.tile_rows = i == 4                               ? 1
-                         : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
-                                                              : kernel_stream_rows(row, spec.grouped, rows);
+        spec.product.kernel = products[i];
+        spec.product.grouped = turn / ways % 2;
+        spec.product.tile_rows = i == 4 ? 1
+                                 : products[i] == KERNEL_PRODUCT_TILE
+                                     ? kernel_tile_rows(row, rows)
+                                     : kernel_stream_rows(row, spec.product.grouped, rows);
         if (i >= 5) {
-            spec.reduction = turn / 2 % 2 ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
-            spec.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
-            spec.x_scale = 1;
-            spec.groups = QDNN_GROUPS_DEFAULT;
+            spec.product.reduction = turn / 2 % 2 ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
+            spec.product.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
+            spec.product.x_scale = 1;
+            spec.stored.groups = QDNN_GROUPS_DEFAULT;
         }
         spec = kernel_spec_normal(row, &spec);
         if ((sample_is_full() || i == turn % ways) && kernel_is_emitted(row, &spec, error, sizeof error))
@@ -355,13 +356,13 @@ TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
         kernel_spec spec = kernel_spec_default();
         REQUIRE(kernel_spec_set_words(row, &spec, w->settings, error, sizeof error));
         spec.data = QDNN_DATA_F16;
-        spec.product = KERNEL_PRODUCT_STREAM;
-        spec.tile_rows = kernel_stream_rows(row, false, 128);
-        CHECK_EQ_U64(spec.tile_rows, 128);
+        spec.product.kernel = KERNEL_PRODUCT_STREAM;
+        spec.product.tile_rows = kernel_stream_rows(row, false, 128);
+        CHECK_EQ_U64(spec.product.tile_rows, 128);
         if (sample_is_full() || i == (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
             assembly_add_kernel(&all, row, &spec, sm);
-        spec.product = KERNEL_PRODUCT_STRIPS;
-        spec.tile_rows = 4;
+        spec.product.kernel = KERNEL_PRODUCT_STRIPS;
+        spec.product.tile_rows = 4;
         CHECK(kernel_spec_set_words(row, &spec, COMPLETED, error, sizeof error));
         if (sample_is_full() || i == 0)
             assembly_add_kernel(&all, row, &spec, sm);

@@ -61,8 +61,8 @@ TEST_CASE(KernelSpec, OneChannelHasNoGroupSize)
         char text[256];
         kernel_spec spec = kernel_spec_default();
         ptx_error error;
-        spec.group_size = i ? 100000 : 3;
-        spec.channels = 1;
+        spec.stored.group_size = i ? 100000 : 3;
+        spec.stored.channels = 1;
         kernel_spec_text(row, &spec, text, sizeof text);
         CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1 division=exact floor=0f2B8CBCCC");
         kernel_spec_label(row, &spec, text, sizeof text);
@@ -85,7 +85,7 @@ TEST_CASE(KernelSpec, FloorIsReadInAnyForm)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         kernel_spec spec = kernel_spec_default();
         CHECK(set("scale_int4", &spec, "floor", cases[i].text, error));
-        CHECK_EQ_F32(spec.floor, cases[i].value);
+        CHECK_EQ_F32(spec.quantize.floor, cases[i].value);
     }
 }
 
@@ -132,7 +132,7 @@ TEST_CASE(KernelSpec, WhatIsRefusedAndWhy)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char error[512] = "";
         kernel_spec spec = kernel_spec_default();
-        spec.group_size = 1024;
+        spec.stored.group_size = 1024;
         test_push_note("%s %s=%s", cases[i].kernel, cases[i].key, cases[i].value);
         CHECK(!set(cases[i].kernel, &spec, cases[i].key, cases[i].value, error));
         CHECK_EQ_STR(error, cases[i].why);

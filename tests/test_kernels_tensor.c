@@ -15,7 +15,7 @@ DEVICE_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
     REQUIRE(tensor_spec_of(c, tensor_families[family].data, KERNEL_PRODUCT_TILE, 16, &spec, &row));
     machine *vm = tensor_vm(index);
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
-    const bool is_blocks = multiple > 1, is_awq = spec.layout == QDNN_LAYOUT_AWQ;
+    const bool is_blocks = multiple > 1, is_awq = spec.stored.layout == QDNN_LAYOUT_AWQ;
     const uint64_t largest = kernel_tile_rows(row, 1000);
     const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
     const tensor_shape shapes[] = {
@@ -43,10 +43,10 @@ DEVICE_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
     if (!kernel_is_emitted(row, &spec, error, sizeof error))
         SKIP("%s", error);
     machine *vm = tensor_vm(index);
-    const bool flat = spec.groups == QDNN_GROUPS_FLAT && spec.channels != 1,
-               is_awq = spec.layout == QDNN_LAYOUT_AWQ;
+    const bool flat = spec.stored.groups == QDNN_GROUPS_FLAT && spec.stored.channels != 1,
+               is_awq = spec.stored.layout == QDNN_LAYOUT_AWQ;
     const int64_t multiple = (int64_t)kernel_columns_multiple(row);
-    const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.group_size * 3 : 77;
+    const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.stored.group_size * 3 : 77;
     const tensor_shape shapes[] = {
         /* 9: a whole tile, and one row */
         {.m = index % 2 ? 9 : 1, .n = 40, .k = 1024 + (multiple > 64 ? multiple : 64), .tile_rows = 8},
@@ -96,11 +96,11 @@ static void check_no_conflicts(const char *sm, kernel_product product, bool k_in
     tensor_device d = {.conflicts = &conflicts};
     kernel_spec spec = kernel_spec_default();
     kernel_steps steps;
-    spec.product = product;
-    spec.tile_rows = 32;
-    spec.groups = QDNN_GROUPS_DEFAULT;
-    spec.x_fp8 = QDNN_DATA_F8E4M3;
-    spec.reduction = k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    spec.product.kernel = product;
+    spec.product.tile_rows = 32;
+    spec.stored.groups = QDNN_GROUPS_DEFAULT;
+    spec.product.x_fp8 = QDNN_DATA_F8E4M3;
+    spec.product.reduction = k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     kernel_steps_of(row, &spec, &problem, &steps);
     REQUIRE(machine_create(&config, &d.vm) == PTXVM_OK);
     const uint64_t bytes = 256 * 256 * 4;

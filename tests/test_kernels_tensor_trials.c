@@ -77,9 +77,9 @@ enum { EXACT_ROWS = 100 };
 
 static int64_t trial_k(const kernel_spec *spec, const kernel_row *row, int i)
 {
-    const bool flat = spec->groups == QDNN_GROUPS_FLAT && spec->channels != 1;
+    const bool flat = spec->stored.groups == QDNN_GROUPS_FLAT && spec->stored.channels != 1;
     const int64_t blocks = (int64_t)kernel_columns_multiple(row),
-                  groups = flat ? (int64_t)spec->group_size : 1;
+                  groups = flat ? (int64_t)spec->stored.group_size : 1;
     const int64_t multiple = blocks > 1 ? blocks : groups < 1000 ? groups : 1;
     return (trials[i].k + multiple - 1) / multiple * multiple;
 }
@@ -122,7 +122,7 @@ static void run_trials(const tensor_case *c, int family, kernel_product product,
     machine *vm = tensor_vm(turn / TENSOR_FAMILIES * TENSOR_FAMILIES + family);
     for (int i = sample_is_full() ? 0 : index % 5; i < LENGTH(trials) && vm; i += sample_is_full() ? 1 : 5) {
         const int64_t m = trials[i].rows + (trials[i].rows <= -90 ? EXACT_ROWS : (int64_t)rows);
-        const int64_t n = spec.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
+        const int64_t n = spec.stored.layout == QDNN_LAYOUT_AWQ ? (trials[i].n + 7) / 8 * 8 : trials[i].n;
         tensor_run_shape(vm, c, family, product,
                          (tensor_shape){.m = m > 0 ? m : 1,
                                         .n = n,

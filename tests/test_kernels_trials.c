@@ -145,8 +145,8 @@ static void add_ragged(trial_list *list)
  * shows, such as the numbers of a group that a chunk does not reach. */
 static void add_exact(trial_list *list)
 {
-    const int64_t group = list->spec->channels == 0 && list->spec->group_size <= TILE_MAX
-                              ? (int64_t)list->spec->group_size
+    const int64_t group = list->spec->stored.channels == 0 && list->spec->stored.group_size <= TILE_MAX
+                              ? (int64_t)list->spec->stored.group_size
                               : list->tile;
     const int64_t counts[] = {
         list->tile, 3 * list->tile, list->tile - 7, 300, 0, list->tile / group * group + group - 1};
@@ -162,7 +162,8 @@ static void add_callers(trial_list *list)
     static const data_kind kinds[] = {DATA_SPECIAL, DATA_TIES, DATA_HUGE, DATA_SUBNORMAL, DATA_ZEROS};
     static const int64_t firsts[] = {12, 148, 63, 97, 165, 150, 13};
     enum { ALL = 17, COMBINATIONS = 255 };
-    bool few_groups = list->spec->channels == 1 || (int64_t)list->spec->group_size > list->tile / ALL;
+    bool few_groups =
+        list->spec->stored.channels == 1 || (int64_t)list->spec->stored.group_size > list->tile / ALL;
     for (int i = 0; i < LENGTH(kinds); i++)
         append(list, (parity_trial){
                          .n = list->tile + 5, .kind = kinds[i], .seed = (uint32_t)i + 30, .callers = true});
@@ -214,8 +215,8 @@ static void add_beside(trial_list *list)
 static void add_bounds(trial_list *list)
 {
     enum { FEW_GROUPS = 16, MANY_GROUPS = 6, HUGE = 4 };
-    const int64_t groups =
-        list->spec->channels ? (int64_t)list->spec->channels : list->tile / (int64_t)list->spec->group_size;
+    const int64_t groups = list->spec->stored.channels ? (int64_t)list->spec->stored.channels
+                                                       : list->tile / (int64_t)list->spec->stored.group_size;
     const bool has_callers = !makes_ranges(list->row);
     const uint32_t count = groups < 8 ? FEW_GROUPS : MANY_GROUPS;
     for (uint32_t i = 0; i < count; i++)
@@ -236,7 +237,7 @@ static void add_bounds(trial_list *list)
 static void add_one_hot(trial_list *list)
 {
     enum { FEW = 3, MANY = 34, SHORT = 128 };
-    bool is_short = list->spec->channels == 0 && list->spec->group_size <= SHORT;
+    bool is_short = list->spec->stored.channels == 0 && list->spec->stored.group_size <= SHORT;
     for (uint32_t turn = 0; turn < (is_short ? FEW : MANY); turn++)
         append(list, (parity_trial){.n = list->tile + (turn % 2 ? 0 : 13),
                                     .kind = DATA_ONE_HOT,

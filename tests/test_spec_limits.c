@@ -35,7 +35,7 @@ static void check_value(const kernel_row *row, int index, const char *value, boo
     kernel_spec spec = kernel_spec_default();
     if (!value)
         return;
-    spec.group_size = 1; /* its product with channels has a limit too */
+    spec.stored.group_size = 1; /* its product with channels has a limit too */
     test_push_note("%s = %s of %s", limits[index].key, value, row->name);
     bool set = kernel_spec_set(row, &spec, limits[index].key, value, error, sizeof error);
     if (!CHECK(set == good))
@@ -62,10 +62,10 @@ TEST_CASE(SpecLimits, CyclesOfChannels)
     char error[512] = "";
     kernel_spec spec = kernel_spec_default();
     REQUIRE(row != NULL);
-    spec.group_size = UINT64_C(1) << 24;
+    spec.stored.group_size = UINT64_C(1) << 24;
     CHECK(kernel_spec_set(row, &spec, "channels", "16777216", error, sizeof error));
     spec = kernel_spec_default();
-    spec.group_size = UINT64_C(1) << 24;
+    spec.stored.group_size = UINT64_C(1) << 24;
     CHECK(!kernel_spec_set(row, &spec, "channels", "16777217", error, sizeof error));
     CHECK_HAS(error, "at most 2^48");
 }

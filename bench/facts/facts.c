@@ -220,7 +220,7 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
         snprintf(why, size, "K is no multiple of %llu", (unsigned long long)kernel_columns_multiple(row));
         return false;
     }
-    const bool by_columns = spec.reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec.product.reduction == KERNEL_K_COLUMNS;
     kernel_problem problem = {.rows = by_columns ? shape->n : shape->k,
                               .columns = by_columns ? shape->k : shape->n,
                               .multiprocessors = on->multiprocessors,

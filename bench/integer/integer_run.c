@@ -22,8 +22,8 @@ typedef struct job {
 static void set_windows(const integer_run *run, kernel_spec *spec, kernel_problem *p)
 {
     const uint64_t w = run->window;
-    spec->window_h = spec->window_w = w;
-    spec->window_c = run->k;
+    spec->conv.window_h = spec->conv.window_w = w;
+    spec->conv.window_c = run->k;
     p->columns = run->k * w * w;
     p->conv = (kernel_conv){.images = run->m / 256,
                             .channels = run->k,

@@ -25,7 +25,10 @@ static int zero_macro(const kernel_row *row, const kernel_spec *spec)
 {
     if (kernel_format(row)->zero_kind == QDNN_ZERO_NONE)
         return 0;
-    return spec->zero_packed ? 4 : spec->zero == QDNN_DATA_U8 ? 1 : spec->zero == QDNN_DATA_I8 ? 2 : 3;
+    return spec->stored.zero_packed            ? 4
+           : spec->stored.zero == QDNN_DATA_U8 ? 1
+           : spec->stored.zero == QDNN_DATA_I8 ? 2
+                                               : 3;
 }
 
 static void add_number(option_list *list, const minifloat *f)
@@ -40,20 +43,23 @@ static void add_format(option_list *list, const kernel_row *row, const kernel_sp
 {
     const format_facts *f = kernel_format(row);
     add(list, "BITS", f->bits);
-    add(list, "CODE", row->format->number ? 0 : (unsigned)spec->code);
+    add(list, "CODE", row->format->number ? 0 : (unsigned)spec->stored.code);
     add_number(list, row->format->number);
     add(list, "LAYOUT",
-        spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED ? 1
-        : spec->layout == QDNN_LAYOUT_WORDS_ROWS      ? 2
-                                                      : 0);
-    add(list, "NIBBLE_HIGH", spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST);
-    add(list, "GROUPS", spec->groups == QDNN_GROUPS_FLAT ? 1 : spec->groups == QDNN_GROUPS_ROWS ? 2 : 3);
-    add(list, "GROUP_SIZE", spec->group_size);
-    add(list, "SCALE", (unsigned)spec->scale);
-    add(list, "GLOBAL", spec->global_scale == 1);
+        spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED ? 1
+        : spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS      ? 2
+                                                             : 0);
+    add(list, "NIBBLE_HIGH", spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST);
+    add(list, "GROUPS",
+        spec->stored.groups == QDNN_GROUPS_FLAT   ? 1
+        : spec->stored.groups == QDNN_GROUPS_ROWS ? 2
+                                                  : 3);
+    add(list, "GROUP_SIZE", spec->stored.group_size);
+    add(list, "SCALE", (unsigned)spec->stored.scale);
+    add(list, "GLOBAL", spec->stored.global_scale == 1);
     add(list, "ZERO", (unsigned)zero_macro(row, spec));
-    add(list, "MINUS_ONE", (unsigned)spec->zero_minus_one);
-    add(list, "WRAPS", (unsigned)(spec->zero_minus_one && spec->zero_wraps));
+    add(list, "MINUS_ONE", (unsigned)spec->stored.zero_minus_one);
+    add(list, "WRAPS", (unsigned)(spec->stored.zero_minus_one && spec->stored.zero_wraps));
     add(list, "MINIMUM", f->zero_kind == QDNN_ZERO_MINIMUM);
     add(list, "MATRIX", kernel_is_matrix(row, spec));
 }

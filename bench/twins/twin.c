@@ -82,17 +82,17 @@ void twin_close(twin *t)
 /* How many threads share a group, from what a block covers. */
 static unsigned long long lanes(const kernel_row *row, const kernel_spec *spec)
 {
-    if (spec->channels)
+    if (spec->stored.channels)
         return 256; /* a whole block */
     kernel_geometry g = kernel_geometry_of(row, spec);
-    unsigned long long groups = g.elements_per_block / spec->group_size;
+    unsigned long long groups = g.elements_per_block / spec->stored.group_size;
     return groups && groups <= g.block ? g.block / groups : 1;
 }
 
 static void add_options(option_list *list, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     uint32_t floor_bits;
-    memcpy(&floor_bits, &spec->floor, sizeof floor_bits);
+    memcpy(&floor_bits, &spec->quantize.floor, sizeof floor_bits);
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
     ADD(list, "--gpu-architecture=compute_%s", sm->name + strlen("sm_"));
@@ -101,14 +101,14 @@ static void add_options(option_list *list, const kernel_row *row, const kernel_s
     ADD(list, "-DENTRY=%s", entry);
     ADD(list, "-DFORMAT_%s", macro_of(row));
     ADD(list, "-DDATA=%s", type_name(spec->data));
-    ADD(list, "-DSCALE=%s", scale_name(spec->scale));
-    ADD(list, "-DZERO=%s", type_name(spec->zero));
-    ADD(list, "-DGROUP_SIZE=%lluull", (unsigned long long)spec->group_size);
-    ADD(list, "-DCHANNELS=%lluull", (unsigned long long)spec->channels);
+    ADD(list, "-DSCALE=%s", scale_name(spec->stored.scale));
+    ADD(list, "-DZERO=%s", type_name(spec->stored.zero));
+    ADD(list, "-DGROUP_SIZE=%lluull", (unsigned long long)spec->stored.group_size);
+    ADD(list, "-DCHANNELS=%lluull", (unsigned long long)spec->stored.channels);
     ADD(list, "-DLANES=%llu", lanes(row, spec));
-    ADD(list, "-DNIBBLE_HIGH=%d", spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST);
-    ADD(list, "-DTIES_AWAY=%d", spec->rounding == QDNN_ROUND_TIES_AWAY);
-    ADD(list, "-DRECIPROCAL=%d", spec->division == QDNN_DIVIDE_RECIPROCAL);
+    ADD(list, "-DNIBBLE_HIGH=%d", spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST);
+    ADD(list, "-DTIES_AWAY=%d", spec->quantize.rounding == QDNN_ROUND_TIES_AWAY);
+    ADD(list, "-DRECIPROCAL=%d", spec->quantize.division == QDNN_DIVIDE_RECIPROCAL);
     ADD(list, "-DFLOOR_BITS=0x%08X", (unsigned)floor_bits);
     for (int i = 0; i < list->n; i++)
         list->at[i] = list->text[i];

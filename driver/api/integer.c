@@ -114,22 +114,22 @@ qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnn
 {
     const int64_t *value = integer->values;
     CHECK_STATUS(check_zero(integer, QDNN_INTEGER_X_ZERO, x));
-    out->spec.x_codes = x;
-    out->spec.x_zero = value[QDNN_INTEGER_X_ZERO] != 0;
-    out->spec.w_zero = value[QDNN_INTEGER_W_ZERO] != 0;
+    out->spec.integer.x_codes = x;
+    out->spec.integer.x_zero = value[QDNN_INTEGER_X_ZERO] != 0;
+    out->spec.integer.w_zero = value[QDNN_INTEGER_W_ZERO] != 0;
     out->problem.x_zero = (int32_t)value[QDNN_INTEGER_X_ZERO];
     out->problem.w_zero = (int32_t)value[QDNN_INTEGER_W_ZERO];
     if (y != QDNN_DATA_I8 && y != QDNN_DATA_U8 && y != QDNN_DATA_I32)
         return QDNN_STATUS_SUCCESS;
     if (y != QDNN_DATA_I32)
         CHECK_STATUS(check_zero(integer, QDNN_INTEGER_Y_ZERO, y));
-    out->spec.result = y;
-    out->spec.bias_i32 = value[QDNN_INTEGER_BIAS_TYPE] == QDNN_DATA_I32;
-    out->spec.multipliers = value[QDNN_INTEGER_MULTIPLIERS] == QDNN_GRANULARITY_CHANNEL;
-    out->spec.rounding = (qdnnRounding_t)value[QDNN_INTEGER_ROUNDING];
+    out->spec.integer.result = y;
+    out->spec.integer.bias_i32 = value[QDNN_INTEGER_BIAS_TYPE] == QDNN_DATA_I32;
+    out->spec.integer.multipliers = value[QDNN_INTEGER_MULTIPLIERS] == QDNN_GRANULARITY_CHANNEL;
+    out->spec.quantize.rounding = (qdnnRounding_t)value[QDNN_INTEGER_ROUNDING];
     out->problem.y_zero = (int32_t)value[QDNN_INTEGER_Y_ZERO];
     out->problem.multiplier = integer->multiplier;
-    if (value[QDNN_INTEGER_BIAS_TYPE] && !out->spec.bias_i32)
+    if (value[QDNN_INTEGER_BIAS_TYPE] && !out->spec.integer.bias_i32)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "%s is %s, and y %s; the bias of codes and sums must be QDNN_DATA_I32",
                           rows[QDNN_INTEGER_BIAS_TYPE].name,

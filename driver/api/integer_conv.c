@@ -52,9 +52,9 @@ static qdnnStatus_t set_channels(const struct qdnnIntegerDescriptor *integer, co
             QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
             "w has windows of %llu x %llu x %llu; channels must be 1 to 2^20, height and width 1 to 2^15",
             (unsigned long long)w[1], (unsigned long long)w[2], (unsigned long long)w[3]);
-    out->spec.window_c = w[1];
-    out->spec.window_h = w[2];
-    out->spec.window_w = w[3];
+    out->spec.conv.window_c = w[1];
+    out->spec.conv.window_h = w[2];
+    out->spec.conv.window_w = w[3];
     out->problem.conv.groups = groups;
     out->problem.conv.channels = x[1];
     out->problem.conv.outputs = w[0];
@@ -131,6 +131,6 @@ qdnnStatus_t qdnnCreateIntegerConvPlan(qdnnHandle_t handle, qdnnIntegerDescripto
         CHECK_STATUS(integer_refuse(integer, others[i], r.row->operation_name));
     CHECK_STATUS(set_shape(integer, x, w, y, &r));
     CHECK_STATUS(integer_set_codes(integer, x->type, y->type, &r));
-    r.spec.nhwc = (int)integer->values[QDNN_INTEGER_NHWC];
+    r.spec.conv.nhwc = (int)integer->values[QDNN_INTEGER_NHWC];
     return integer_plan(handle, &r, false, plan);
 }

@@ -86,13 +86,13 @@ static qdnnStatus_t set_scaled(const struct qdnnIntegerDescriptor *integer, qdnn
             QDNN_STATUS_NOT_SUPPORTED,
             "%s is QDNN_DATA_I32, and y %s; the bias of scaled results must be f32, f16 or bf16",
             integer_attribute_name(QDNN_INTEGER_BIAS_TYPE), qdnnGetDataTypeName(y));
-    out->spec.output = y;
-    out->spec.alpha = (qdnnAlpha_t)value[QDNN_INTEGER_ALPHA];
-    out->spec.bias = (int)value[QDNN_INTEGER_BIAS_TYPE];
-    out->spec.activation = (qdnnActivation_t)value[QDNN_INTEGER_ACTIVATION];
-    out->spec.residual = (int)value[QDNN_INTEGER_RESIDUAL];
-    out->spec.group_size = (uint64_t)value[QDNN_INTEGER_GROUP_SIZE];
-    out->spec.scale = (qdnnScaleType_t)value[QDNN_INTEGER_SCALE_TYPE];
+    out->spec.epilogue.output = y;
+    out->spec.epilogue.alpha = (qdnnAlpha_t)value[QDNN_INTEGER_ALPHA];
+    out->spec.epilogue.bias = (int)value[QDNN_INTEGER_BIAS_TYPE];
+    out->spec.epilogue.activation = (qdnnActivation_t)value[QDNN_INTEGER_ACTIVATION];
+    out->spec.epilogue.residual = (int)value[QDNN_INTEGER_RESIDUAL];
+    out->spec.stored.group_size = (uint64_t)value[QDNN_INTEGER_GROUP_SIZE];
+    out->spec.stored.scale = (qdnnScaleType_t)value[QDNN_INTEGER_SCALE_TYPE];
     out->problem.alpha = integer->alpha;
     return QDNN_STATUS_SUCCESS;
 }
@@ -127,7 +127,7 @@ static qdnnStatus_t check_quantized(const struct qdnnIntegerDescriptor *integer,
     if (r->problem.columns == 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                           "K is 0; where x is quantized it must be at least 1");
-    if (r->spec.x_zero)
+    if (r->spec.integer.x_zero)
         return integer_refuse(integer, QDNN_INTEGER_X_ZERO, "x that is quantized with a scale for each row");
     return QDNN_STATUS_SUCCESS;
 }
@@ -209,7 +209,7 @@ qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
                  .spec = kernel_spec_default(),
                  .problem = {.m = 1, .rows = 1, .columns = (uint64_t)a->dims[0]}};
     if (y->type != QDNN_DATA_I32)
-        r.spec.output = y->type;
+        r.spec.epilogue.output = y->type;
     return integer_plan(handle, &r, false, plan);
 }
 
@@ -254,6 +254,6 @@ qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
     CHECK_STATUS(check_top(scores, indices, &r.problem));
     r.problem.top = (uint64_t)columns_of(scores);
     r.row = kernel_find(r.problem.top == 1 ? "int4_top1" : "int4_topk");
-    r.spec.top_index = indices->type;
+    r.spec.integer.top_index = indices->type;
     return integer_plan(handle, &r, false, plan);
 }

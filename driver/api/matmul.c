@@ -241,7 +241,7 @@ static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *wa
     if (way != &matmul_cublas)
         snprintf(plan->choice + used, sizeof plan->choice - (size_t)used,
                  "; kernel %s with tiles of %llu rows, for up to %lld rows%s on %d multiprocessors", kernel,
-                 (unsigned long long)r->spec.tile_rows, (long long)c->shape.m,
+                 (unsigned long long)r->spec.product.tile_rows, (long long)c->shape.m,
                  c->shape.experts ? " sorted by expert" : "", r->problem.multiprocessors);
     plan->info.choice = plan->choice;
 }

@@ -8,19 +8,19 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
 {
     const int64_t *value = c->matmul->values;
     spec->data = c->x->type;
-    spec->output = c->y->type;
-    spec->reduction = value[QDNN_MATMUL_TRANSPOSE_W] ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
-    spec->alpha = (qdnnAlpha_t)value[QDNN_MATMUL_ALPHA];
-    spec->bias = (int)value[QDNN_MATMUL_BIAS_TYPE];
-    spec->activation = (qdnnActivation_t)value[QDNN_MATMUL_ACTIVATION];
-    spec->gated = (int)value[QDNN_MATMUL_GATED];
-    spec->residual = (int)value[QDNN_MATMUL_RESIDUAL];
-    spec->grouped = value[QDNN_MATMUL_EXPERTS] > 0;
-    spec->row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
-    spec->addend = value[QDNN_MATMUL_LORA_RANK] > 0;
-    spec->x_fp8 = (int)matmul_x_fp8(c);
-    spec->x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
-    if (spec->x_fp8)
+    spec->epilogue.output = c->y->type;
+    spec->product.reduction = value[QDNN_MATMUL_TRANSPOSE_W] ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    spec->epilogue.alpha = (qdnnAlpha_t)value[QDNN_MATMUL_ALPHA];
+    spec->epilogue.bias = (int)value[QDNN_MATMUL_BIAS_TYPE];
+    spec->epilogue.activation = (qdnnActivation_t)value[QDNN_MATMUL_ACTIVATION];
+    spec->epilogue.gated = (int)value[QDNN_MATMUL_GATED];
+    spec->epilogue.residual = (int)value[QDNN_MATMUL_RESIDUAL];
+    spec->product.grouped = value[QDNN_MATMUL_EXPERTS] > 0;
+    spec->epilogue.row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
+    spec->epilogue.addend = value[QDNN_MATMUL_LORA_RANK] > 0;
+    spec->product.x_fp8 = (int)matmul_x_fp8(c);
+    spec->product.x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
+    if (spec->product.x_fp8)
         spec->data = QDNN_DATA_F16; /* the type in the tiles on most SMs */
 }
 

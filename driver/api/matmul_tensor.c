@@ -113,12 +113,13 @@ qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, i
 {
     if (kernel_columns_multiple(row) > 1) /* blocks contain their scales, so there are no groups */
         return QDNN_STATUS_SUCCESS;
-    if (spec->groups != QDNN_GROUPS_FLAT || spec->channels == 1 || (uint64_t)k % spec->group_size == 0)
+    if (spec->stored.groups != QDNN_GROUPS_FLAT || spec->stored.channels == 1 ||
+        (uint64_t)k % spec->stored.group_size == 0)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_NOT_SUPPORTED,
         "K is %lld and the flat groups have %llu elements; prepacked weights need groups that divide K",
-        (long long)k, (unsigned long long)spec->group_size);
+        (long long)k, (unsigned long long)spec->stored.group_size);
 }
 
 static uint64_t rows_together(const matmul_shape *s)

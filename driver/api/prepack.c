@@ -8,8 +8,8 @@ static qdnnStatus_t check_served(const request *weights, const kernel_spec *from
     kernel_spec product = *from;
     char reason[256];
     product.data = QDNN_DATA_F16;
-    product.product = KERNEL_PRODUCT_STREAM;
-    product.tile_rows = kernel_stream_rows(weights->row, false, 1);
+    product.product.kernel = KERNEL_PRODUCT_STREAM;
+    product.product.tile_rows = kernel_stream_rows(weights->row, false, 1);
     if (kernel_is_emitted(weights->row, &product, reason, sizeof reason))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
@@ -50,11 +50,11 @@ static qdnnStatus_t prepare(const struct qdnnMatmulDescriptor *matmul, const str
     CHECK_STATUS(find_matrix(w, &matrix));
     const int64_t *dims = matrix.dims;
     CHECK_STATUS(request_make(KERNEL_MATMUL, &matrix, quant, out));
-    out->spec.reduction = columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    out->spec.product.reduction = columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     CHECK_STATUS(check_served(out, &out->spec));
     CHECK_STATUS(matmul_check_flat(out->row, &out->spec, dims[columns]));
     out->row = kernel_find_prepack(out->row->format);
-    out->spec.unpack = back;
+    out->spec.product.unpack = back;
     out->spec = kernel_spec_normal(out->row, &out->spec);
     out->problem = (kernel_problem){.rows = (uint64_t)dims[0], .columns = (uint64_t)dims[1]};
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);

@@ -184,16 +184,16 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "%s is %lld, and the tensor has %d dimensions; fix: an axis below that", attribute,
                           (long long)axis, tensor->rank);
-    spec->group_size = spec->channels = 1;
+    spec->stored.group_size = spec->stored.channels = 1;
     if (tensor_elements(tensor) == 0) /* nothing is launched, so no size is too large */
         return QDNN_STATUS_SUCCESS;
     for (int i = (int)axis + 1; i < tensor->rank; i++)
-        spec->group_size *= (uint64_t)tensor->dims[i];
-    spec->channels = (uint64_t)tensor->dims[axis];
-    if (spec->channels == 1) /* the whole tensor is one channel, whatever its dimensions */
-        spec->group_size = 1;
-    else if (spec->group_size * spec->channels == tensor_elements(tensor))
-        spec->channels = 0; /* each channel is contiguous: plain groups, in any number */
+        spec->stored.group_size *= (uint64_t)tensor->dims[i];
+    spec->stored.channels = (uint64_t)tensor->dims[axis];
+    if (spec->stored.channels == 1) /* the whole tensor is one channel, whatever its dimensions */
+        spec->stored.group_size = 1;
+    else if (spec->stored.group_size * spec->stored.channels == tensor_elements(tensor))
+        spec->stored.channels = 0; /* each channel is contiguous: plain groups, in any number */
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -202,13 +202,13 @@ qdnnStatus_t request_set_channels(const struct qdnnTensorDescriptor *tensor, con
 static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value,
                                kernel_problem *problem, kernel_spec *spec)
 {
-    spec->groups = QDNN_GROUPS_FLAT;
+    spec->stored.groups = QDNN_GROUPS_FLAT;
     switch ((qdnnGranularity_t)value[QDNN_QUANT_GRANULARITY]) {
     case QDNN_GRANULARITY_NONE:
-        spec->groups = QDNN_GROUPS_DEFAULT;
+        spec->stored.groups = QDNN_GROUPS_DEFAULT;
         return QDNN_STATUS_SUCCESS;
     case QDNN_GRANULARITY_TENSOR:
-        spec->group_size = spec->channels = 1;
+        spec->stored.group_size = spec->stored.channels = 1;
         return QDNN_STATUS_SUCCESS;
     case QDNN_GRANULARITY_CHANNEL:
         return request_set_channels(tensor, quant_attribute_name(QDNN_QUANT_AXIS), value[QDNN_QUANT_AXIS],
@@ -216,13 +216,13 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
     case QDNN_GRANULARITY_GROUP:
         break;
     }
-    spec->groups = groups_of(value);
-    spec->group_size = (uint64_t)value[QDNN_QUANT_GROUP_SIZE];
-    spec->group_rows = (uint64_t)value[QDNN_QUANT_BLOCK_ROWS];
-    bool plain = spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-                 spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->zero_packed;
-    if (spec->groups == QDNN_GROUPS_ROWS && plain && problem->columns % spec->group_size == 0)
-        spec->groups = QDNN_GROUPS_FLAT;
+    spec->stored.groups = groups_of(value);
+    spec->stored.group_size = (uint64_t)value[QDNN_QUANT_GROUP_SIZE];
+    spec->stored.group_rows = (uint64_t)value[QDNN_QUANT_BLOCK_ROWS];
+    bool plain = spec->stored.group_rows == 1 && spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+                 spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && !spec->stored.zero_packed;
+    if (spec->stored.groups == QDNN_GROUPS_ROWS && plain && problem->columns % spec->stored.group_size == 0)
+        spec->stored.groups = QDNN_GROUPS_FLAT;
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -258,25 +258,26 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
          has_zero = value[QDNN_QUANT_ZERO_KIND] != QDNN_ZERO_NONE;
     if (code == QDNN_CODE_DEFAULT && is_u8)
         code = has_zero ? QDNN_CODE_UNSIGNED : QDNN_CODE_OFFSET;
-    spec->code = code <= QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
-    spec->layout = value[QDNN_QUANT_LAYOUT] == QDNN_LAYOUT_BLOCK ? QDNN_LAYOUT_BYTES
-                                                                 : (qdnnLayout_t)value[QDNN_QUANT_LAYOUT];
-    spec->nibble_order = (qdnnNibbleOrder_t)value[QDNN_QUANT_NIBBLE_ORDER];
-    spec->scale_order = (qdnnScaleOrder_t)value[QDNN_QUANT_SCALE_ORDER];
-    spec->scale_swizzle = (qdnnScaleSwizzle_t)value[QDNN_QUANT_SCALE_SWIZZLE];
-    spec->group_index = (int)value[QDNN_QUANT_GROUP_INDEX];
-    spec->scale = (qdnnScaleType_t)value[QDNN_QUANT_SCALE_TYPE];
-    spec->nested = (int)value[QDNN_QUANT_NESTED];
-    spec->global_scale = (int)value[QDNN_QUANT_GLOBAL_SCALE];
-    spec->zero = (qdnnDataType_t)value[QDNN_QUANT_ZERO_TYPE];
-    spec->zero_packed = (int)value[QDNN_QUANT_ZERO_PACKED];
-    spec->zero_minus_one = (int)value[QDNN_QUANT_ZERO_MINUS_ONE];
-    spec->zero_wraps = (int)value[QDNN_QUANT_ZERO_WRAPS];
-    spec->rounding = (qdnnRounding_t)value[QDNN_QUANT_ROUNDING];
-    spec->division = (qdnnDivision_t)value[QDNN_QUANT_DIVISION];
-    spec->range = (qdnnRange_t)value[QDNN_QUANT_RANGE];
-    spec->mx_rounding = (qdnnMxRounding_t)value[QDNN_QUANT_MX_ROUNDING];
-    spec->floor = quant->floor;
+    spec->stored.code = code <= QDNN_CODE_TWOS_COMPLEMENT ? code : QDNN_CODE_DEFAULT;
+    spec->stored.layout = value[QDNN_QUANT_LAYOUT] == QDNN_LAYOUT_BLOCK
+                              ? QDNN_LAYOUT_BYTES
+                              : (qdnnLayout_t)value[QDNN_QUANT_LAYOUT];
+    spec->stored.nibble_order = (qdnnNibbleOrder_t)value[QDNN_QUANT_NIBBLE_ORDER];
+    spec->stored.scale_order = (qdnnScaleOrder_t)value[QDNN_QUANT_SCALE_ORDER];
+    spec->stored.scale_swizzle = (qdnnScaleSwizzle_t)value[QDNN_QUANT_SCALE_SWIZZLE];
+    spec->stored.group_index = (int)value[QDNN_QUANT_GROUP_INDEX];
+    spec->stored.scale = (qdnnScaleType_t)value[QDNN_QUANT_SCALE_TYPE];
+    spec->stored.nested = (int)value[QDNN_QUANT_NESTED];
+    spec->stored.global_scale = (int)value[QDNN_QUANT_GLOBAL_SCALE];
+    spec->stored.zero = (qdnnDataType_t)value[QDNN_QUANT_ZERO_TYPE];
+    spec->stored.zero_packed = (int)value[QDNN_QUANT_ZERO_PACKED];
+    spec->stored.zero_minus_one = (int)value[QDNN_QUANT_ZERO_MINUS_ONE];
+    spec->stored.zero_wraps = (int)value[QDNN_QUANT_ZERO_WRAPS];
+    spec->quantize.rounding = (qdnnRounding_t)value[QDNN_QUANT_ROUNDING];
+    spec->quantize.division = (qdnnDivision_t)value[QDNN_QUANT_DIVISION];
+    spec->quantize.range = (qdnnRange_t)value[QDNN_QUANT_RANGE];
+    spec->quantize.mx_rounding = (qdnnMxRounding_t)value[QDNN_QUANT_MX_ROUNDING];
+    spec->quantize.floor = quant->floor;
 }
 
 /* The one check of what a quantization descriptor says: every plan, size query and one-shot call goes through it. Finds the row
@@ -358,12 +359,12 @@ static qdnnStatus_t join_codes(const request *from, const request *to, request *
     const kernel_spec before = kernel_spec_normal(from->row, &from->spec),
                       after = kernel_spec_normal(to->row, &to->spec);
     char reason[320];
-    out->spec.layout = before.layout;
-    out->spec.nibble_order = before.nibble_order;
-    out->spec.code = before.code;
-    out->spec.to_layout = after.layout;
-    out->spec.to_nibble_order = after.nibble_order;
-    out->spec.to_code = after.code;
+    out->spec.stored.layout = before.stored.layout;
+    out->spec.stored.nibble_order = before.stored.nibble_order;
+    out->spec.stored.code = before.stored.code;
+    out->spec.to.layout = after.stored.layout;
+    out->spec.to.nibble_order = after.stored.nibble_order;
+    out->spec.to.code = after.stored.code;
     if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
     return QDNN_STATUS_SUCCESS;

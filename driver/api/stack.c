@@ -20,20 +20,22 @@ static uint64_t matrices_of(const struct qdnnTensorDescriptor *tensor, uint64_t 
 static bool groups_differ(const request *r, uint64_t rows)
 {
     const kernel_spec *spec = &r->spec;
-    const uint64_t across = spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_size : spec->group_rows;
-    if (spec->groups != QDNN_GROUPS_COLUMNS && spec->groups != QDNN_GROUPS_ROWS)
+    const uint64_t across =
+        spec->stored.groups == QDNN_GROUPS_COLUMNS ? spec->stored.group_size : spec->stored.group_rows;
+    if (spec->stored.groups != QDNN_GROUPS_COLUMNS && spec->stored.groups != QDNN_GROUPS_ROWS)
         return false;
-    return rows % across != 0 || spec->group_index || spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED ||
-           spec->scale_swizzle != QDNN_SWIZZLE_NONE ||
-           (spec->zero_packed && spec->groups == QDNN_GROUPS_ROWS &&
+    return rows % across != 0 || spec->stored.group_index ||
+           spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED ||
+           spec->stored.scale_swizzle != QDNN_SWIZZLE_NONE ||
+           (spec->stored.zero_packed && spec->stored.groups == QDNN_GROUPS_ROWS &&
             rows / across * kernel_format(r->row)->bits % 32 != 0);
 }
 
 /* The same for codes in words down the columns. */
 static bool codes_differ(const request *r, uint64_t rows)
 {
-    bool in_columns =
-        r->spec.layout == QDNN_LAYOUT_WORDS_INTERLEAVED || r->spec.to_layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    bool in_columns = r->spec.stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED ||
+                      r->spec.to.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
     return in_columns && kernel_operation_of(r->row) != KERNEL_SCALE &&
            rows * kernel_format(r->row)->bits % 32 != 0;
 }
@@ -45,31 +47,32 @@ static qdnnStatus_t check_stack(const request *r, const kernel_problem *one)
 {
     const kernel_spec *spec = &r->spec;
     const uint64_t elements = one->rows * one->columns,
-                   run = spec->group_size * (spec->channels ? spec->channels : 1);
+                   run = spec->stored.group_size * (spec->stored.channels ? spec->stored.channels : 1);
     const kernel_operation operation = kernel_operation_of(r->row);
     const bool makes_scales = operation == KERNEL_SCALE || operation == KERNEL_DYNAMIC;
     if (elements * kernel_format(r->row)->bits % 8 != 0 && operation != KERNEL_SCALE &&
-        (spec->layout == QDNN_LAYOUT_BYTES ||
-         (operation == KERNEL_REPACK && spec->to_layout == QDNN_LAYOUT_BYTES)))
+        (spec->stored.layout == QDNN_LAYOUT_BYTES ||
+         (operation == KERNEL_REPACK && spec->to.layout == QDNN_LAYOUT_BYTES)))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "the codes of each %llu x %llu matrix of the stack end within a byte; " FIX,
                           (unsigned long long)one->rows, (unsigned long long)one->columns);
-    if (spec->groups == QDNN_GROUPS_FLAT && elements % run != 0)
+    if (spec->stored.groups == QDNN_GROUPS_FLAT && elements % run != 0)
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
             "groups of %llu elements reach from one %llu x %llu matrix of the stack into the next, and its "
             "codes do not; fix: groups down columns, or a group size that divides %llu",
             (unsigned long long)run, (unsigned long long)one->rows, (unsigned long long)one->columns,
             (unsigned long long)elements);
-    if (spec->zero_packed && spec->groups == QDNN_GROUPS_FLAT && !spec->channels &&
+    if (spec->stored.zero_packed && spec->stored.groups == QDNN_GROUPS_FLAT && !spec->stored.channels &&
         elements / run * kernel_format(r->row)->bits % 32 != 0)
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "the packed zeros of each %llu x %llu matrix of the stack end within a word; " FIX,
                           (unsigned long long)one->rows, (unsigned long long)one->columns);
-    if (makes_scales && (spec->global_scale || (spec->groups == QDNN_GROUPS_FLAT && spec->channels)))
+    if (makes_scales &&
+        (spec->stored.global_scale || (spec->stored.groups == QDNN_GROUPS_FLAT && spec->stored.channels)))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "the matrices of the stack are quantized one by one, and share a scale; " FIX);
-    if (spec->nested && kernel_groups(spec, one) % 256 != 0)
+    if (spec->stored.nested && kernel_groups(spec, one) % 256 != 0)
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
             "each matrix of the stack has %llu nested scales, which is not a multiple of 256; " FIX,
@@ -87,7 +90,7 @@ static bool is_shared(const kernel_spec *spec, int operand)
         return true;
     case QDNN_OPERAND_SCALE:
     case QDNN_OPERAND_ZERO:
-        return spec->groups == QDNN_GROUPS_FLAT && spec->channels;
+        return spec->stored.groups == QDNN_GROUPS_FLAT && spec->stored.channels;
     default:
         return false;
     }

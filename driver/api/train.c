@@ -79,12 +79,12 @@ qdnnStatus_t qdnnDestroyTrainDescriptor(qdnnTrainDescriptor_t train)
 static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const int64_t *value,
                                kernel_spec *spec)
 {
-    spec->group_size = spec->channels = 1;
+    spec->stored.group_size = spec->stored.channels = 1;
     if (value[QDNN_TRAIN_GRANULARITY] == QDNN_GRANULARITY_CHANNEL)
         return request_set_channels(tensor, rows[QDNN_TRAIN_AXIS].name, value[QDNN_TRAIN_AXIS], spec);
     if (value[QDNN_TRAIN_GRANULARITY] == QDNN_GRANULARITY_GROUP) {
-        spec->group_size = (uint64_t)value[QDNN_TRAIN_GROUP_SIZE];
-        spec->channels = 0;
+        spec->stored.group_size = (uint64_t)value[QDNN_TRAIN_GROUP_SIZE];
+        spec->stored.channels = 0;
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -92,12 +92,12 @@ static qdnnStatus_t set_groups(const struct qdnnTensorDescriptor *tensor, const 
 static void set_choices(const struct qdnnTrainDescriptor *train, kernel_spec *spec)
 {
     const int64_t *value = train->values;
-    spec->bits = (int)value[QDNN_TRAIN_BITS];
-    spec->scale_mode = (qdnnScaleMode_t)value[QDNN_TRAIN_SCALE_MODE];
-    spec->backward = (qdnnBackward_t)value[QDNN_TRAIN_BACKWARD];
-    spec->rounding = (qdnnRounding_t)value[QDNN_TRAIN_ROUNDING];
-    spec->gradient_factor = (int)value[QDNN_TRAIN_GRADIENT_FACTOR];
-    spec->decay = train->decay;
+    spec->train.bits = (int)value[QDNN_TRAIN_BITS];
+    spec->train.scale_mode = (qdnnScaleMode_t)value[QDNN_TRAIN_SCALE_MODE];
+    spec->train.backward = (qdnnBackward_t)value[QDNN_TRAIN_BACKWARD];
+    spec->quantize.rounding = (qdnnRounding_t)value[QDNN_TRAIN_ROUNDING];
+    spec->train.gradient_factor = (int)value[QDNN_TRAIN_GRADIENT_FACTOR];
+    spec->train.decay = train->decay;
 }
 
 static qdnnStatus_t make_request(const char *kernel, const struct qdnnTensorDescriptor *tensor,

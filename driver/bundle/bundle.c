@@ -291,7 +291,7 @@ static int difference(const bundle_request *request, const json_value *kernel, c
         char has[64], asked[64];
         kernel_spec_value(&spec, key->name, has, sizeof has);
         kernel_spec_value(&wanted, key->name, asked, sizeof asked);
-        if (!(kernel_keys(request->row) & key->key) || strcmp(asked, has) == 0)
+        if (!kernel_has_key(request->row, key->key) || strcmp(asked, has) == 0)
             continue;
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s=%s", used ? ", " : "", key->name, has);

@@ -12,13 +12,13 @@ static kernel_spec other_settings(void)
 {
     kernel_spec spec = kernel_spec_default();
     spec.data = QDNN_DATA_BF16;
-    spec.scale = QDNN_SCALE_F16;
-    spec.zero = QDNN_DATA_F32;
-    spec.group_size = 100;
-    spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
-    spec.rounding = QDNN_ROUND_TIES_AWAY;
-    spec.division = QDNN_DIVIDE_RECIPROCAL;
-    spec.floor = 0.5f;
+    spec.stored.scale = QDNN_SCALE_F16;
+    spec.stored.zero = QDNN_DATA_F32;
+    spec.stored.group_size = 100;
+    spec.stored.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    spec.quantize.rounding = QDNN_ROUND_TIES_AWAY;
+    spec.quantize.division = QDNN_DIVIDE_RECIPROCAL;
+    spec.quantize.floor = 0.5f;
     return spec;
 }
 
@@ -54,8 +54,8 @@ bool bundle_own_emitters(uint64_t *hash)
 bool bundle_emitters(uint64_t *hash)
 {
     kernel_spec usual = kernel_spec_default(), other = other_settings(), channels = usual;
-    channels.group_size = 1;
-    channels.channels = 5;
+    channels.stored.group_size = 1;
+    channels.stored.channels = 5;
     *hash = BUNDLE_HASH_START;
     for (int i = 0; i < kernel_row_count; i++)
         if (!add_kernel(hash, &kernel_rows[i], &usual, false) ||

@@ -9,7 +9,7 @@ static unsigned width_of(const coding *c)
 
 unsigned quad_position(const coding *c, unsigned element)
 {
-    bool swapped = c->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    bool swapped = c->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     return width_of(c) * (swapped ? element ^ 1 : element);
 }
 

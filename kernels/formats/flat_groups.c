@@ -12,11 +12,13 @@ typedef enum {
 static grouping grouping_of(const kernel_spec *spec)
 {
     unsigned chunk = chunk_elements(spec->data);
-    if (spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1 || spec->group_size % chunk == 0)
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1 ||
+        spec->stored.group_size % chunk == 0)
         return ONE_GROUP;
-    if (spec->group_size == 1 && spec->channels > 0 && spec->channels % chunk == 0 && !spec->nested)
+    if (spec->stored.group_size == 1 && spec->stored.channels > 0 && spec->stored.channels % chunk == 0 &&
+        !spec->stored.nested)
         return RUN_OF_GROUPS;
-    return spec->group_size > chunk ? TWO_GROUPS : EACH_ELEMENT;
+    return spec->stored.group_size > chunk ? TWO_GROUPS : EACH_ELEMENT;
 }
 
 bool chunk_has_one_group(const kernel_spec *spec)
@@ -38,9 +40,9 @@ ptx_val chunk_groups_aligned(ptx_builder *b, const quantized *q, ptx_val all)
     const kernel_spec *spec = q->coding.spec;
     if (grouping_of(spec) != RUN_OF_GROUPS)
         return all;
-    if (fills_loads(spec, scale_data_type(spec->scale)))
+    if (fills_loads(spec, scale_data_type(spec->stored.scale)))
         all = ptx_and(b, all, emit_aligned(b, q->side.scale, LOAD_BYTES));
-    if (format_has_zero(q->coding.format) && fills_loads(spec, spec->zero))
+    if (format_has_zero(q->coding.format) && fills_loads(spec, spec->stored.zero))
         all = ptx_and(b, all, emit_aligned(b, q->side.zero, LOAD_BYTES));
     return all;
 }
@@ -59,38 +61,40 @@ static void load_zeros(ptx_builder *b, const kernel_spec *spec, qdnnDataType_t t
 
 static void load_scales(ptx_builder *b, const kernel_spec *spec, ptx_val address, ptx_val *x)
 {
-    if (scale_data_type(spec->scale)) {
-        load_zeros(b, spec, scale_data_type(spec->scale), address, x);
+    if (scale_data_type(spec->stored.scale)) {
+        load_zeros(b, spec, scale_data_type(spec->stored.scale), address, x);
         return;
     }
     for (unsigned k = 0; k < chunk_elements(spec->data); k++)
-        x[k] = emit_load_scale(b, spec->scale, address, (int)(k * scale_bytes(spec->scale)));
+        x[k] = emit_load_scale(b, spec->stored.scale, address, (int)(k * scale_bytes(spec->stored.scale)));
 }
 
 /* The group of a run of group_size elements; runs are numbered through the tensor. */
 static ptx_val group_of_run(ptx_builder *b, const kernel_spec *spec, ptx_val run)
 {
-    return spec->channels ? emit_remainder(b, run, emit_divide(b, run, spec->channels), spec->channels) : run;
+    return spec->stored.channels
+               ? emit_remainder(b, run, emit_divide(b, run, spec->stored.channels), spec->stored.channels)
+               : run;
 }
 
 ptx_val flat_group_number(ptx_builder *b, const kernel_spec *spec, ptx_val index)
 {
-    return group_of_run(b, spec, emit_divide(b, index, spec->group_size));
+    return group_of_run(b, spec, emit_divide(b, index, spec->stored.group_size));
 }
 
 group_values flat_group(ptx_builder *b, const quantized *q, ptx_val index)
 {
     const kernel_spec *spec = q->coding.spec;
-    if (spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1)
         return q->only;
     return group_load(b, &q->coding, &q->side, flat_group_number(b, spec, index));
 }
 
 void flat_group_only(ptx_builder *b, quantized *q)
 {
-    if (q->coding.spec->groups == QDNN_GROUPS_DEFAULT)
+    if (q->coding.spec->stored.groups == QDNN_GROUPS_DEFAULT)
         q->only = group_without_scale(b);
-    else if (q->coding.spec->channels == 1)
+    else if (q->coding.spec->stored.channels == 1)
         q->only = group_load(b, &q->coding, &q->side, ptx_u64(b, 0));
 }
 
@@ -99,9 +103,9 @@ static void load_two_groups(ptx_builder *b, const quantized *q, ptx_val index, c
 {
     const kernel_spec *spec = q->coding.spec;
     unsigned chunk = chunk_elements(spec->data);
-    ptx_val run = emit_divide(b, index, spec->group_size);
-    ptx_val rest = emit_remainder(b, index, run, spec->group_size);
-    ptx_val left = ptx_sub(b, ptx_u64(b, spec->group_size), rest);
+    ptx_val run = emit_divide(b, index, spec->stored.group_size);
+    ptx_val rest = emit_remainder(b, index, run, spec->stored.group_size);
+    ptx_val left = ptx_sub(b, ptx_u64(b, spec->stored.group_size), rest);
     groups->boundary = ptx_cvt(b, PTX_U32, ptx_min(b, left, chunk));
     ptx_val crosses = ptx_setp(b, PTX_LT, groups->boundary, chunk);
     ptx_val next = ptx_add(b, run, ptx_selp(b, ptx_u64(b, 1), ptx_u64(b, 0), crosses));
@@ -114,9 +118,10 @@ static void load_run_of_groups(ptx_builder *b, const quantized *q, ptx_val index
 {
     const kernel_spec *spec = q->coding.spec;
     ptx_val first = flat_group_number(b, spec, index), scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
-    load_scales(b, spec, ptx_at(b, q->side.scale, first, scale_bytes(spec->scale)), scales);
+    load_scales(b, spec, ptx_at(b, q->side.scale, first, scale_bytes(spec->stored.scale)), scales);
     if (format_has_zero(q->coding.format))
-        load_zeros(b, spec, spec->zero, ptx_at(b, q->side.zero, first, element_bytes(spec->zero)), zeros);
+        load_zeros(b, spec, spec->stored.zero,
+                   ptx_at(b, q->side.zero, first, element_bytes(spec->stored.zero)), zeros);
     for (unsigned k = 0; k < chunk_elements(spec->data); k++)
         groups->each[k] = group_of_numbers(b, &q->coding, &q->side, scales[k], zeros[k]);
 }
@@ -125,13 +130,13 @@ static void load_run_of_groups(ptx_builder *b, const quantized *q, ptx_val index
 static ptx_val channel_after(ptx_builder *b, const kernel_spec *spec, ptx_val channel)
 {
     ptx_val next = ptx_add(b, channel, 1);
-    return ptx_selp(b, ptx_u64(b, 0), next, ptx_setp(b, PTX_EQ, next, ptx_u64(b, spec->channels)));
+    return ptx_selp(b, ptx_u64(b, 0), next, ptx_setp(b, PTX_EQ, next, ptx_u64(b, spec->stored.channels)));
 }
 
 static void load_each_group(ptx_builder *b, const quantized *q, ptx_val index, chunk_groups *groups)
 {
     const kernel_spec *spec = q->coding.spec;
-    bool takes_turns = spec->channels && spec->group_size == 1;
+    bool takes_turns = spec->stored.channels && spec->stored.group_size == 1;
     ptx_val group = {0};
     for (unsigned k = 0; k < chunk_elements(spec->data); k++) {
         group = takes_turns && k > 0 ? channel_after(b, spec, group)
@@ -163,12 +168,12 @@ void chunk_groups_load(ptx_builder *b, const quantized *q, ptx_val index, chunk_
 static unsigned groups_of_warp(const kernel_spec *spec, unsigned count)
 {
     const unsigned elements = WARP * count * chunk_elements(spec->data);
-    if (grouping_of(spec) != ONE_GROUP || spec->groups != QDNN_GROUPS_FLAT || spec->channels)
+    if (grouping_of(spec) != ONE_GROUP || spec->stored.groups != QDNN_GROUPS_FLAT || spec->stored.channels)
         return 0;
-    if (spec->group_size % elements == 0)
+    if (spec->stored.group_size % elements == 0)
         return 1;
-    return elements % spec->group_size == 0 && elements / spec->group_size <= WARP
-               ? elements / (unsigned)spec->group_size
+    return elements % spec->stored.group_size == 0 && elements / spec->stored.group_size <= WARP
+               ? elements / (unsigned)spec->stored.group_size
                : 0;
 }
 
@@ -182,7 +187,7 @@ void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigne
         return;
     }
     ptx_val lane = ptx_laneid(b), in_warp = ptx_mul(b, lane, chunk);
-    ptx_val first = emit_divide(b, ptx_sub(b, index, ptx_cvt(b, PTX_U64, in_warp)), spec->group_size);
+    ptx_val first = emit_divide(b, ptx_sub(b, index, ptx_cvt(b, PTX_U64, in_warp)), spec->stored.group_size);
     if (groups_here > 1)
         first = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_min(b, lane, (int)groups_here - 1)));
     group_values mine = group_load(b, &q->coding, &q->side, first);
@@ -191,7 +196,7 @@ void warp_groups_load(ptx_builder *b, const quantized *q, ptx_val index, unsigne
         if (groups_here == 1)
             continue;
         ptx_val element = i ? ptx_add(b, in_warp, i * WARP * chunk) : in_warp;
-        ptx_val owner = ptx_shr(b, element, ceil_log2(spec->group_size)), zero = {0};
+        ptx_val owner = ptx_shr(b, element, ceil_log2(spec->stored.group_size)), zero = {0};
         ptx_val scale = ptx_shfl_idx(b, mine.scale, owner);
         if (mine.zero.kind != PTX_NOTHING)
             zero = ptx_shfl_idx(b, mine.zero, owner);

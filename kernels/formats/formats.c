@@ -122,26 +122,30 @@ const format_row *kernel_find_format(qdnnDataType_t storage, unsigned bits, qdnn
     return NULL;
 }
 
+static kernel_key_set without(kernel_key_set keys, const kernel_key *list)
+{
+    return kernel_key_set_both(keys, kernel_key_set_others(kernel_key_set_of(list)));
+}
+
 kernel_key_set format_keys(const format_row *format)
 {
-    kernel_key_set keys = ~UINT64_C(0);
+    kernel_key_set keys = kernel_key_set_others((kernel_key_set){0});
     if (format == &format_none)
         return keys;
-    if (format_is_blocks(format))
-        return PRODUCT_KEYS | KERNEL_KEY(ROW_INDEX) | KERNEL_KEY(UNPACK); /* the format determines the rest */
+    if (format_is_blocks(format)) /* the format determines the rest */
+        return kernel_key_set_of(KERNEL_KEYS(PRODUCT_KEYS, KERNEL_KEY(ROW_INDEX), KERNEL_KEY(UNPACK)));
     if (format_is_plain(format))
-        return PRODUCT_KEYS | KERNEL_KEY(UNPACK);
+        return kernel_key_set_of(KERNEL_KEYS(PRODUCT_KEYS, KERNEL_KEY(UNPACK)));
     if (!is_integer(format))
-        keys &= ~(KERNEL_KEY(CODE) | KERNEL_KEY(ROUNDING) | KERNEL_KEY(TO_CODE));
+        keys = without(keys, KERNEL_KEYS(KERNEL_KEY(CODE), KERNEL_KEY(ROUNDING), KERNEL_KEY(TO_CODE)));
     if (!format_has_zero(format))
-        keys &= ~(KERNEL_KEY(ZERO) | KERNEL_KEY(ZERO_PACKED) | KERNEL_KEY(ZERO_MINUS_ONE) |
-                  KERNEL_KEY(ZERO_WRAPS));
-    if (!format_has_zero(format))
-        keys &= ~KERNEL_KEY(RANGE);
+        keys =
+            without(keys, KERNEL_KEYS(KERNEL_KEY(ZERO), KERNEL_KEY(ZERO_PACKED), KERNEL_KEY(ZERO_MINUS_ONE),
+                                      KERNEL_KEY(ZERO_WRAPS), KERNEL_KEY(RANGE)));
     if (format->facts.bits != 4)
-        keys &= ~(KERNEL_KEY(NIBBLE_ORDER) | KERNEL_KEY(TO_NIBBLE_ORDER));
+        keys = without(keys, KERNEL_KEYS(KERNEL_KEY(NIBBLE_ORDER), KERNEL_KEY(TO_NIBBLE_ORDER)));
     if (!format->number)
-        keys &= ~KERNEL_KEY(MX_ROUNDING);
+        keys = without(keys, KERNEL_KEYS(KERNEL_KEY(MX_ROUNDING)));
     return keys;
 }
 
@@ -164,53 +168,56 @@ static bool is_float(qdnnDataType_t type)
 static bool zeros_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const unsigned bits = row->format->facts.bits;
-    bool is_signed = spec->code != QDNN_CODE_UNSIGNED,
+    bool is_signed = spec->stored.code != QDNN_CODE_UNSIGNED,
          is_minimum = row->format->facts.zero_kind == QDNN_ZERO_MINIMUM;
-    if (spec->groups == QDNN_GROUPS_DEFAULT)
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT)
         return kernel_refuse(
             error, error_size,
             "groups is none: without scales there are no zeros either; fix: use groups, or a "
             "format without zeros");
-    if (spec->zero_packed && (is_minimum || spec->range == QDNN_RANGE_TIGHT))
+    if (spec->stored.zero_packed && (is_minimum || spec->quantize.range == QDNN_RANGE_TIGHT))
         return kernel_refuse(error, error_size,
                              "zero_packed needs integer zero points and range=with_zero; fix: unset "
                              "zero_packed, or use those");
-    if (spec->zero_minus_one && (is_signed || is_float(spec->zero)))
+    if (spec->stored.zero_minus_one && (is_signed || is_float(spec->stored.zero)))
         return kernel_refuse(error, error_size,
                              "zero_minus_one is for integer zeros of unsigned codes; fix: unset it, or use "
                              "those");
-    if (spec->zero_packed)
+    if (spec->stored.zero_packed)
         return true;
-    if (!is_signed && bits == 8 && spec->zero == QDNN_DATA_I8)
+    if (!is_signed && bits == 8 && spec->stored.zero == QDNN_DATA_I8)
         return kernel_refuse(error, error_size,
                              "zeros of 0 to 255 do not fit into i8; fix: use u8, u32, i32 or packed ones");
-    if (is_minimum && !is_float(spec->zero))
+    if (is_minimum && !is_float(spec->stored.zero))
         return kernel_refuse(error, error_size,
                              "zero is an integer type, and minima are not integers; fix: zero of type f32, "
                              "f16 or bf16");
     /* (The first of two passes over a tensor takes the range, and writes no zeros.) */
-    if (spec->range == QDNN_RANGE_TIGHT && !is_float(spec->zero) && (kernel_keys(row) & KERNEL_KEY(ZERO)))
+    if (spec->quantize.range == QDNN_RANGE_TIGHT && !is_float(spec->stored.zero) &&
+        kernel_has_key(row, KERNEL_KEY(ZERO)))
         return kernel_refuse(error, error_size,
                              "range is tight, which needs zeros of float type; fix: f32, f16 or bf16");
-    if (is_signed && (spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_U8))
+    if (is_signed && (spec->stored.zero == QDNN_DATA_U32 || spec->stored.zero == QDNN_DATA_U8))
         return kernel_refuse(error, error_size,
                              "zero is %s, but the codes are signed; fix: use i8, i32, f32, f16 or bf16",
-                             spec->zero == QDNN_DATA_U8 ? "u8" : "u32");
+                             spec->stored.zero == QDNN_DATA_U8 ? "u8" : "u32");
     return true;
 }
 
 static bool scales_serve(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     bool has_zero = format_has_zero(row->format);
-    if (spec->scale == QDNN_SCALE_E8M0 && !row->format->number)
+    if (spec->stored.scale == QDNN_SCALE_E8M0 && !row->format->number)
         return kernel_refuse(error, error_size,
                              "scale is e8m0, which needs floating-point codes; fix: use those, or scales of "
                              "another type");
-    if (spec->global_scale && (spec->scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
+    if (spec->stored.global_scale &&
+        (spec->stored.scale != QDNN_SCALE_E4M3 || has_zero || !row->format->number))
         return kernel_refuse(error, error_size,
                              "a global scale needs floating-point codes and scales of type e4m3; fix: unset "
                              "global_scale, or use those");
-    if (spec->nested && (spec->scale != QDNN_SCALE_F32 || spec->scale_swizzle || has_zero))
+    if (spec->stored.nested &&
+        (spec->stored.scale != QDNN_SCALE_F32 || spec->stored.scale_swizzle || has_zero))
         return kernel_refuse(error, error_size,
                              "nested scales must be f32, must not be swizzled, and exclude zeros; fix: unset "
                              "nested, or the others");
@@ -221,16 +228,16 @@ qdnnDataType_t format_zero_type(const format_row *format, const kernel_spec *spe
 {
     if (!format_has_zero(format))
         return QDNN_DATA_U8;
-    if (spec->zero != KERNEL_ZERO_DEFAULT && !spec->zero_packed)
-        return spec->zero;
+    if (spec->stored.zero != KERNEL_ZERO_DEFAULT && !spec->stored.zero_packed)
+        return spec->stored.zero;
     if (format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return QDNN_DATA_F32;
-    return spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
+    return spec->stored.code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8;
 }
 
 static bool is_lined(const kernel_spec *spec)
 {
-    return spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    return spec->stored.groups == QDNN_GROUPS_ROWS || spec->stored.groups == QDNN_GROUPS_COLUMNS;
 }
 
 /* Checks settings that only apply to groups along rows or down columns. */
@@ -238,22 +245,22 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
 {
     bool makes_scales =
         kernel_operation_of(row) == KERNEL_SCALE || kernel_operation_of(row) == KERNEL_DYNAMIC;
-    if (spec->groups == QDNN_GROUPS_DEFAULT && makes_scales)
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT && makes_scales)
         return kernel_refuse(error, error_size,
                              "groups is none: there are no scales to compute; fix: use groups");
-    if (spec->groups == QDNN_GROUPS_DEFAULT && (spec->global_scale || spec->nested))
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT && (spec->stored.global_scale || spec->stored.nested))
         return kernel_refuse(error, error_size,
                              "groups is none: without scales there is no global scale and no nesting; fix: "
                              "unset them, or use groups");
-    if (!is_lined(spec) && (spec->scale_order || spec->scale_swizzle))
+    if (!is_lined(spec) && (spec->stored.scale_order || spec->stored.scale_swizzle))
         return kernel_refuse(
             error, error_size,
             "scale_order and scale_swizzle are for groups along rows or down columns; fix: use "
             "such groups, or the usual order without swizzle");
-    if (spec->group_index && spec->groups != QDNN_GROUPS_COLUMNS)
+    if (spec->stored.group_index && spec->stored.groups != QDNN_GROUPS_COLUMNS)
         return kernel_refuse(error, error_size,
                              "group_index is for groups down columns; fix: use such groups, or unset it");
-    if (spec->group_index && makes_scales)
+    if (spec->stored.group_index && makes_scales)
         return kernel_refuse(
             error, error_size,
             "scales are computed for contiguous groups: group_index must be no; fix: unset it");
@@ -263,18 +270,18 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec, char *e
 static bool layout_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const unsigned bits = row->format->facts.bits;
-    if ((spec->layout == QDNN_LAYOUT_AWQ || spec->to_layout == QDNN_LAYOUT_AWQ) && bits != 4)
+    if ((spec->stored.layout == QDNN_LAYOUT_AWQ || spec->to.layout == QDNN_LAYOUT_AWQ) && bits != 4)
         return kernel_refuse(
             error, error_size,
             "layout is awq, which takes 4-bit codes; these have %u bits; fix: use 4 bits, or "
             "another layout",
             bits);
-    if (spec->layout == QDNN_LAYOUT_AWQ && format_has_zero(row->format) && spec->zero_packed &&
-        spec->groups == QDNN_GROUPS_COLUMNS && spec->group_rows != 1)
+    if (spec->stored.layout == QDNN_LAYOUT_AWQ && format_has_zero(row->format) && spec->stored.zero_packed &&
+        spec->stored.groups == QDNN_GROUPS_COLUMNS && spec->stored.group_rows != 1)
         return kernel_refuse(error, error_size,
                              "awq packs the zeros of eight columns: group_rows must be 1; fix: set it to 1");
-    if ((spec->layout != QDNN_LAYOUT_BYTES && spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
-        (spec->to_layout != QDNN_LAYOUT_BYTES && spec->to_nibble_order == QDNN_NIBBLE_HIGH_FIRST))
+    if ((spec->stored.layout != QDNN_LAYOUT_BYTES && spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST) ||
+        (spec->to.layout != QDNN_LAYOUT_BYTES && spec->to.nibble_order == QDNN_NIBBLE_HIGH_FIRST))
         return kernel_refuse(error, error_size,
                              "nibble_order is high, which needs layout bytes; fix: set it to low, or use "
                              "that layout");
@@ -289,24 +296,25 @@ static bool nothing_is_meaningless(const kernel_row *row, const kernel_spec *spe
     const unsigned bits = row->format->facts.bits;
     if (format_is_blocks(row->format)) /* the block determines everything */
         return true;
-    if (bits != 4 &&
-        (spec->nibble_order != QDNN_NIBBLE_LOW_FIRST || spec->to_nibble_order != QDNN_NIBBLE_LOW_FIRST))
+    if (bits != 4 && (spec->stored.nibble_order != QDNN_NIBBLE_LOW_FIRST ||
+                      spec->to.nibble_order != QDNN_NIBBLE_LOW_FIRST))
         return kernel_refuse(error, error_size,
                              "nibble_order is high, and codes of %u bits are no nibbles; fix: set it to low, "
                              "or use 4-bit codes",
                              bits);
-    if (!format_is_plain(row->format) && !is_lined(spec) && spec->group_rows != 1)
+    if (!format_is_plain(row->format) && !is_lined(spec) && spec->stored.group_rows != 1)
         return kernel_refuse(error, error_size,
                              "group_rows is %llu, and the groups are %s; fix: use groups along rows or down "
                              "columns, or group_rows 1",
-                             (unsigned long long)spec->group_rows,
-                             spec->groups == QDNN_GROUPS_FLAT ? "flat" : "none");
+                             (unsigned long long)spec->stored.group_rows,
+                             spec->stored.groups == QDNN_GROUPS_FLAT ? "flat" : "none");
     if (!format_is_plain(row->format))
         return true;
-    if (spec->layout != QDNN_LAYOUT_BYTES)
+    if (spec->stored.layout != QDNN_LAYOUT_BYTES)
         return kernel_refuse(error, error_size, "%s has no codes to arrange in words; fix: use layout bytes",
                              row->format->facts.name);
-    if (spec->scale_order || spec->scale_swizzle || spec->group_index || spec->nested || spec->global_scale)
+    if (spec->stored.scale_order || spec->stored.scale_swizzle || spec->stored.group_index ||
+        spec->stored.nested || spec->stored.global_scale)
         return kernel_refuse(error, error_size,
                              "%s has no scales; fix: unset scale_order, scale_swizzle, group_index, nested "
                              "and global_scale",
@@ -317,10 +325,10 @@ static bool nothing_is_meaningless(const kernel_row *row, const kernel_spec *spe
 static bool settings_serve(const kernel_row *row, const kernel_spec *spec, kernel_key_set keys, char *error,
                            size_t error_size)
 {
-    return (!(keys & KERNEL_KEY(GROUPS)) || groups_serve(row, spec, error, error_size)) &&
-           (!(keys & KERNEL_KEY(LAYOUT)) || layout_serves(row, spec, error, error_size)) &&
-           (!(keys & KERNEL_KEY(ZERO)) || zeros_serve(row, spec, error, error_size)) &&
-           (!(keys & KERNEL_KEY(SCALE)) || scales_serve(row, spec, error, error_size));
+    return (!kernel_key_set_has(&keys, KERNEL_KEY(GROUPS)) || groups_serve(row, spec, error, error_size)) &&
+           (!kernel_key_set_has(&keys, KERNEL_KEY(LAYOUT)) || layout_serves(row, spec, error, error_size)) &&
+           (!kernel_key_set_has(&keys, KERNEL_KEY(ZERO)) || zeros_serve(row, spec, error, error_size)) &&
+           (!kernel_key_set_has(&keys, KERNEL_KEY(SCALE)) || scales_serve(row, spec, error, error_size));
 }
 
 bool format_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -334,8 +342,8 @@ bool format_allows(const kernel_row *row, const kernel_spec *spec, char *error, 
     if (row->format == &format_none)
         return true;
     if (is_integer(row->format))
-        whole.code = format_code_kind(row->format, spec->code);
-    whole.zero = format_zero_type(row->format, &whole);
+        whole.stored.code = format_code_kind(row->format, spec->stored.code);
+    whole.stored.zero = format_zero_type(row->format, &whole);
     return nothing_is_meaningless(row, spec, error, error_size) &&
            settings_serve(row, &whole, format_keys(row->format), error, error_size);
 }

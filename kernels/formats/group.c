@@ -15,13 +15,13 @@ static ptx_val load_nested(ptx_builder *b, const sidecars *s, ptx_val index)
  * that was rounded to 0, the result is 0 either way. */
 static ptx_val divisor_of(ptx_builder *b, const coding *c, const sidecars *s, ptx_val scale)
 {
-    if (c->spec->scale == QDNN_SCALE_E8M0)
+    if (c->spec->stored.scale == QDNN_SCALE_E8M0)
         return ptx_rcp(b, scale);
     ptx_val divisor = s->global_scale.kind != PTX_NOTHING ? ptx_mul(b, scale, s->global_scale) : scale;
-    if (c->spec->division == QDNN_DIVIDE_EXACT)
+    if (c->spec->quantize.division == QDNN_DIVIDE_EXACT)
         return divisor;
     ptx_val reciprocal = ptx_rcp(b, divisor);
-    if (c->spec->scale != QDNN_SCALE_E4M3)
+    if (c->spec->stored.scale != QDNN_SCALE_E4M3)
         return reciprocal;
     return ptx_selp(b, ptx_f32(b, 0), reciprocal, ptx_setp(b, PTX_EQ, divisor, 0.0f));
 }
@@ -33,19 +33,20 @@ group_values group_of_numbers(ptx_builder *b, const coding *c, const sidecars *s
 
 ptx_val group_load_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val index)
 {
-    qdnnScaleType_t type = c->spec->scale;
-    return c->spec->nested ? load_nested(b, s, index)
-                           : emit_load_scale(b, type, ptx_at(b, s->scale, index, scale_bytes(type)), 0);
+    qdnnScaleType_t type = c->spec->stored.scale;
+    return c->spec->stored.nested
+               ? load_nested(b, s, index)
+               : emit_load_scale(b, type, ptx_at(b, s->scale, index, scale_bytes(type)), 0);
 }
 
 /* GPTQ's first version stores zeros minus one; the largest code then stands for 2^bits, or for 0 if zeros
  * wrap. */
 ptx_val group_zero_from(ptx_builder *b, const coding *c, ptx_val stored)
 {
-    if (!c->spec->zero_minus_one)
+    if (!c->spec->stored.zero_minus_one)
         return stored;
     ptx_val zero = ptx_add(b, stored, ptx_f32(b, 1));
-    if (!c->spec->zero_wraps)
+    if (!c->spec->stored.zero_wraps)
         return zero;
     return ptx_selp(b, ptx_f32(b, 0), zero,
                     ptx_setp(b, PTX_EQ, stored, ptx_f32(b, (float)format_largest_integer(c))));
@@ -57,7 +58,8 @@ group_values group_load(ptx_builder *b, const coding *c, const sidecars *s, ptx_
     ptx_val zero = {0};
     if (format_has_zero(c->format))
         zero = group_zero_from(
-            b, c, emit_load(b, spec->zero, ptx_at(b, s->zero, index, element_bytes(spec->zero)), 0));
+            b, c,
+            emit_load(b, spec->stored.zero, ptx_at(b, s->zero, index, element_bytes(spec->stored.zero)), 0));
     return group_of_numbers(b, c, s, group_load_scale(b, c, s, index), zero);
 }
 
@@ -78,19 +80,21 @@ static float divisions_of(const coding *c)
 /* With a floor, no scale is subnormal. */
 bool scale_is_close(const coding *c, const group_values *group)
 {
-    return group->is_own && (c->spec->scale == QDNN_SCALE_F32 || c->spec->scale == QDNN_SCALE_BF16) &&
-           !is_table(c) && c->spec->floor / divisions_of(c) >= 0x1p-126f;
+    return group->is_own &&
+           (c->spec->stored.scale == QDNN_SCALE_F32 || c->spec->stored.scale == QDNN_SCALE_BF16) &&
+           !is_table(c) && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f;
 }
 
 /* 1 / s may be infinite, and a table's scale 0. */
 group_values group_of_made(ptx_builder *b, const coding *c, const sidecars *s, const group_made *made)
 {
     group_values group = group_of_numbers(b, c, s, made->scale, made->zero);
-    const bool is_float = scale_data_type(c->spec->scale) != 0;
-    group.is_own = is_float && !c->spec->nested &&
-                   (c->spec->division == QDNN_DIVIDE_EXACT || c->spec->scale == QDNN_SCALE_F16 ||
-                    (!is_table(c) && c->spec->floor / divisions_of(c) >= 0x1p-126f)) &&
-                   !(is_table(c) && c->spec->floor == 0);
+    const bool is_float = scale_data_type(c->spec->stored.scale) != 0;
+    group.is_own =
+        is_float && !c->spec->stored.nested &&
+        (c->spec->quantize.division == QDNN_DIVIDE_EXACT || c->spec->stored.scale == QDNN_SCALE_F16 ||
+         (!is_table(c) && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f)) &&
+        !(is_table(c) && c->spec->quantize.floor == 0);
     return group;
 }
 
@@ -105,7 +109,7 @@ ptx_val group_decode(ptx_builder *b, const coding *c, const sidecars *s, const g
                      ptx_val unit)
 {
     qdnnZeroKind_t kind = c->format->facts.zero_kind;
-    if (c->spec->groups == QDNN_GROUPS_DEFAULT)
+    if (c->spec->stored.groups == QDNN_GROUPS_DEFAULT)
         return unit;
     if (kind == QDNN_ZERO_POINT)
         unit = ptx_sub(b, unit, group->zero);
@@ -136,9 +140,9 @@ static bool least_has_least_code(const coding *c, const group_values *group)
 {
     const kernel_spec *spec = c->spec;
     return c->format->facts.zero_kind == QDNN_ZERO_POINT && scale_is_close(c, group) &&
-           (spec->scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
-           spec->division == QDNN_DIVIDE_EXACT && spec->rounding == QDNN_ROUND_TIES_TO_EVEN &&
-           spec->range == QDNN_RANGE_WITH_ZERO;
+           (spec->stored.scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
+           spec->quantize.division == QDNN_DIVIDE_EXACT &&
+           spec->quantize.rounding == QDNN_ROUND_TIES_TO_EVEN && spec->quantize.range == QDNN_RANGE_WITH_ZERO;
 }
 
 /* Whether the minimum is the group's own, which is finite, and stands for the code 0. Less that and divided by a positive scale, minus infinity has
@@ -146,7 +150,7 @@ static bool least_has_least_code(const coding *c, const group_values *group)
 static bool is_own_minimum(const coding *c, const group_values *group)
 {
     return c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && group->is_own &&
-           c->spec->code == QDNN_CODE_UNSIGNED;
+           c->spec->stored.code == QDNN_CODE_UNSIGNED;
 }
 
 /* Whether with such a minimum the largest f32 has the largest code, as infinity has: the range begins at 0 or below, so that its width is at least
@@ -155,9 +159,9 @@ static bool largest_has_largest_code(const coding *c, const group_values *group)
 {
     const kernel_spec *spec = c->spec;
     return is_own_minimum(c, group) && scale_is_close(c, group) &&
-           (spec->scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
-           spec->range == QDNN_RANGE_WITH_ZERO &&
-           (spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_BF16);
+           (spec->stored.scale == QDNN_SCALE_F32 || c->format->facts.bits < 8) &&
+           spec->quantize.range == QDNN_RANGE_WITH_ZERO &&
+           (spec->stored.zero == QDNN_DATA_F32 || spec->stored.zero == QDNN_DATA_BF16);
 }
 
 /* x without the infinities that have other codes than the largest finite numbers. */
@@ -194,26 +198,27 @@ static bool takes_infinities(const coding *c, const group_values *group)
 {
     const kernel_spec *spec = c->spec;
     const qdnnZeroKind_t zero = c->format->facts.zero_kind;
-    if (spec->groups == QDNN_GROUPS_DEFAULT || (zero == QDNN_ZERO_NONE && scale_is_close(c, group)) ||
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT || (zero == QDNN_ZERO_NONE && scale_is_close(c, group)) ||
         (is_table(c) && group->is_own))
         return true;
     if (zero == QDNN_ZERO_MINIMUM ||
-        (zero == QDNN_ZERO_POINT && !spec->zero_packed && format_zero_is_float(spec)))
+        (zero == QDNN_ZERO_POINT && !spec->stored.zero_packed && format_zero_is_float(spec)))
         return false;
-    if (spec->scale == QDNN_SCALE_E4M3)
-        return !spec->global_scale && (!c->format->number || c->format->codec->has_nan);
-    return spec->scale == QDNN_SCALE_F16 && !c->format->number;
+    if (spec->stored.scale == QDNN_SCALE_E4M3)
+        return !spec->stored.global_scale && (!c->format->number || c->format->codec->has_nan);
+    return spec->stored.scale == QDNN_SCALE_F16 && !c->format->number;
 }
 
 static ptx_val divide(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
 {
     const kernel_spec *spec = c->spec;
     ptx_val value = takes_infinities(c, group) ? x : finite(b, c, group, x);
-    if (spec->groups == QDNN_GROUPS_DEFAULT)
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT)
         return value;
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         value = ptx_sub(b, value, group->zero);
-    bool by_product = spec->scale == QDNN_SCALE_E8M0 || spec->division == QDNN_DIVIDE_RECIPROCAL;
+    bool by_product =
+        spec->stored.scale == QDNN_SCALE_E8M0 || spec->quantize.division == QDNN_DIVIDE_RECIPROCAL;
     return by_product ? ptx_mul(b, value, group->divisor) : ptx_div(b, value, group->divisor);
 }
 
@@ -222,7 +227,8 @@ static ptx_val divide(ptx_builder *b, const coding *c, const group_values *group
 ptx_val group_quotient(ptx_builder *b, const coding *c, const group_values *group, ptx_val x)
 {
     ptx_val quotient = divide(b, c, group, x), zero = ptx_f32(b, 0), is_zero = {0};
-    const bool has_zero = c->spec->scale == QDNN_SCALE_E4M3 && c->spec->groups != QDNN_GROUPS_DEFAULT;
+    const bool has_zero =
+        c->spec->stored.scale == QDNN_SCALE_E4M3 && c->spec->stored.groups != QDNN_GROUPS_DEFAULT;
     if (has_zero)
         is_zero = ptx_setp(b, PTX_EQ, group->divisor, 0.0f);
     if (!replaces_nan_last(c))
@@ -263,7 +269,7 @@ static uint32_t mx_addend(const minifloat *f, qdnnMxRounding_t rounding)
  * are far below the range of E8M0. */
 static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
 {
-    uint32_t addend = mx_addend(c->format->number, c->spec->mx_rounding);
+    uint32_t addend = mx_addend(c->format->number, c->spec->quantize.mx_rounding);
     ptx_val bits = ptx_as(b, PTX_U32, absmax);
     if (addend)
         bits = ptx_add(b, bits, ptx_u32(b, addend));
@@ -275,7 +281,7 @@ static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
 /* Table formats need no floor: if the descriptor's is 0, the scale of a group of zeros is 0. */
 static float least_scale(const coding *c, qdnnDataType_t data)
 {
-    return is_table(c) && c->spec->floor == 0 ? 0 : element_smallest(data);
+    return is_table(c) && c->spec->quantize.floor == 0 ? 0 : element_smallest(data);
 }
 
 /* Limits a rounded scale to what is stored. A magnitude is not negative and at most the largest f32, a width twice that, and the floor is
@@ -283,7 +289,7 @@ static float least_scale(const coding *c, qdnnDataType_t data)
 static ptx_val limit_scale(ptx_builder *b, const coding *c, qdnnDataType_t data, ptx_val scale)
 {
     const float least = least_scale(c, data), divisions = divisions_of(c);
-    if (is_table(c) ? least > 0 : c->spec->floor / divisions < least)
+    if (is_table(c) ? least > 0 : c->spec->quantize.floor / divisions < least)
         scale = ptx_max(b, scale, ptx_f32(b, least));
     if (data == QDNN_DATA_F16 || (data == QDNN_DATA_BF16 && divisions < 2))
         scale = ptx_min(b, scale, ptx_f32(b, element_largest(data)));
@@ -301,7 +307,7 @@ static ptx_val scale_under_global(ptx_builder *b, const coding *c, const sidecar
 static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_val lo, ptx_val hi,
                        group_made *g)
 {
-    qdnnScaleType_t type = c->spec->scale;
+    qdnnScaleType_t type = c->spec->stored.scale;
     if (type == QDNN_SCALE_E8M0) {
         g->code = mx_exponent(b, c, hi);
         g->scale = e8m0_decode(b, g->code);
@@ -325,14 +331,14 @@ static void make_scale(ptx_builder *b, const coding *c, const sidecars *s, ptx_v
  * two ends of the same sign.) */
 static bool takes_infinite_ends(const coding *c)
 {
-    return c->spec->scale == QDNN_SCALE_F16 && c->spec->range == QDNN_RANGE_WITH_ZERO;
+    return c->spec->stored.scale == QDNN_SCALE_F16 && c->spec->quantize.range == QDNN_RANGE_WITH_ZERO;
 }
 
 /* An empty range (NaN) counts as 0, an infinity as the largest finite number. An end of a range with 0 is on its side of 0. */
 static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x, bool is_high)
 {
     const float largest = element_largest(QDNN_DATA_F32);
-    if (c->spec->range == QDNN_RANGE_TIGHT)
+    if (c->spec->quantize.range == QDNN_RANGE_TIGHT)
         return limited(b, nan_to_zero(b, x));
     if (takes_infinite_ends(c))
         return x;
@@ -343,13 +349,13 @@ static ptx_val range_end(ptx_builder *b, const coding *c, ptx_val x, bool is_hig
  * never -0, since the clamp's maximum of -0 and 0 is 0. */
 static bool zero_is_small(const coding *c)
 {
-    return c->format->facts.zero_kind == QDNN_ZERO_POINT && c->spec->range == QDNN_RANGE_WITH_ZERO;
+    return c->format->facts.zero_kind == QDNN_ZERO_POINT && c->spec->quantize.range == QDNN_RANGE_WITH_ZERO;
 }
 
 /* Other zeros of float type are rounded, limited to the largest finite number, and never -0. */
 static ptx_val make_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val scale)
 {
-    qdnnDataType_t type = c->spec->zero_packed ? QDNN_DATA_F32 : c->spec->zero;
+    qdnnDataType_t type = c->spec->stored.zero_packed ? QDNN_DATA_F32 : c->spec->stored.zero;
     float largest = element_largest(type);
     ptx_val zero = c->format->codec->zero(b, c, lo, scale);
     if (largest == 0 || zero_is_small(c))
@@ -380,15 +386,15 @@ void group_store_at(ptx_builder *b, const coding *c, const sidecars *s, const gr
                     ptx_val scale_index, ptx_val zero_index)
 {
     const kernel_spec *spec = c->spec;
-    qdnnDataType_t zero_type = spec->zero_packed ? QDNN_DATA_F32 : spec->zero;
-    ptx_val address = ptx_at(b, s->scale, scale_index, scale_bytes(spec->scale));
+    qdnnDataType_t zero_type = spec->stored.zero_packed ? QDNN_DATA_F32 : spec->stored.zero;
+    ptx_val address = ptx_at(b, s->scale, scale_index, scale_bytes(spec->stored.scale));
     if (g->code.kind != PTX_NOTHING)
         ptx_st_global_u8(b, address, 0, g->code);
     else
-        emit_store_exact(b, scale_data_type(spec->scale), address, 0, g->scale);
+        emit_store_exact(b, scale_data_type(spec->stored.scale), address, 0, g->scale);
     if (g->zero.kind == PTX_NOTHING)
         return;
-    ptx_val zero = spec->zero_minus_one ? minus_one(b, c, g->zero) : g->zero;
+    ptx_val zero = spec->stored.zero_minus_one ? minus_one(b, c, g->zero) : g->zero;
     emit_store_exact(b, zero_type, ptx_at(b, s->zero, zero_index, element_bytes(zero_type)), 0, zero);
 }
 

@@ -16,8 +16,8 @@ static ptx_val moved_away(ptx_builder *b, ptx_val x)
 
 ptx_val round_integral(ptx_builder *b, const kernel_spec *spec, ptx_val x)
 {
-    return spec->rounding == QDNN_ROUND_TIES_AWAY ? ptx_cvt_rzi(b, PTX_F32, moved_away(b, x))
-                                                  : ptx_cvt_rni(b, PTX_F32, x);
+    return spec->quantize.rounding == QDNN_ROUND_TIES_AWAY ? ptx_cvt_rzi(b, PTX_F32, moved_away(b, x))
+                                                           : ptx_cvt_rni(b, PTX_F32, x);
 }
 
 ptx_val round_ties_away_s32(ptx_builder *b, ptx_val x)
@@ -27,7 +27,8 @@ ptx_val round_ties_away_s32(ptx_builder *b, ptx_val x)
 
 ptx_val round_s32(ptx_builder *b, const kernel_spec *spec, ptx_val x)
 {
-    return spec->rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away_s32(b, x) : ptx_cvt_rni(b, PTX_S32, x);
+    return spec->quantize.rounding == QDNN_ROUND_TIES_AWAY ? round_ties_away_s32(b, x)
+                                                           : ptx_cvt_rni(b, PTX_S32, x);
 }
 
 /* ---- The integers that codes stand for ---- */
@@ -44,7 +45,7 @@ static int half_range(const coding *c)
 
 static int least(const coding *c)
 {
-    return c->spec->code == QDNN_CODE_UNSIGNED ? 0 : -half_range(c);
+    return c->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : -half_range(c);
 }
 
 static int most(const coding *c)
@@ -60,7 +61,7 @@ int format_largest_integer(const coding *c)
 /* The code of an integer in the range above. */
 static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
 {
-    switch (c->spec->code) {
+    switch (c->spec->stored.code) {
     case QDNN_CODE_OFFSET:
         return ptx_as(b, PTX_U32, ptx_add(b, integer, half_range(c)));
     case QDNN_CODE_TWOS_COMPLEMENT:
@@ -74,7 +75,7 @@ static ptx_val code_of(ptx_builder *b, const coding *c, ptx_val integer)
 
 static ptx_val symmetric_scale(ptx_builder *b, const coding *c, ptx_val absmax)
 {
-    ptx_val magnitude = ptx_max(b, absmax, ptx_f32(b, c->spec->floor));
+    ptx_val magnitude = ptx_max(b, absmax, ptx_f32(b, c->spec->quantize.floor));
     return most(c) == 1 ? magnitude : ptx_div(b, magnitude, ptx_f32(b, (float)most(c)));
 }
 
@@ -94,8 +95,8 @@ static ptx_val range_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val 
 {
     const float steps = (float)(2 * half_range(c) - 1);
     ptx_val width = ptx_sub(b, hi, lo);
-    ptx_val usual = ptx_div(b, ptx_max(b, width, ptx_f32(b, c->spec->floor)), ptx_f32(b, steps));
-    if (c->spec->scale == QDNN_SCALE_F16)
+    ptx_val usual = ptx_div(b, ptx_max(b, width, ptx_f32(b, c->spec->quantize.floor)), ptx_f32(b, steps));
+    if (c->spec->stored.scale == QDNN_SCALE_F16)
         return usual;
     return ptx_selp(b, usual, wide_scale(b, c, lo, hi, steps), ptx_testp_finite(b, width));
 }
@@ -111,8 +112,9 @@ static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
     if (c->format->facts.zero_kind == QDNN_ZERO_MINIMUM)
         return least(c) ? ptx_sub(b, lo, ptx_mul(b, low, scale)) : lo;
     ptx_val zero = ptx_div(b, ptx_neg(b, lo), scale);
-    bool no_zero = c->spec->zero_minus_one && !c->spec->zero_wraps; /* 0 cannot be stored minus one */
-    if (c->spec->range == QDNN_RANGE_WITH_ZERO)
+    bool no_zero =
+        c->spec->stored.zero_minus_one && !c->spec->stored.zero_wraps; /* 0 cannot be stored minus one */
+    if (c->spec->quantize.range == QDNN_RANGE_WITH_ZERO)
         zero = ptx_clamp(b, ptx_cvt_rni(b, PTX_F32, zero), ptx_f32(b, no_zero ? 1 : 0),
                          ptx_f32(b, (float)(most(c) - least(c))));
     return least(c) ? ptx_add(b, zero, low) : zero;
@@ -122,7 +124,8 @@ static ptx_val integer_zero(ptx_builder *b, const coding *c, ptx_val lo, ptx_val
 
 bool format_zero_is_float(const kernel_spec *spec)
 {
-    return spec->zero == QDNN_DATA_F32 || spec->zero == QDNN_DATA_F16 || spec->zero == QDNN_DATA_BF16;
+    return spec->stored.zero == QDNN_DATA_F32 || spec->stored.zero == QDNN_DATA_F16 ||
+           spec->stored.zero == QDNN_DATA_BF16;
 }
 
 /* The conversion to s32 turns NaN into 0 and saturates, so clamping can come after it. The quotient by a scale of the group itself is
@@ -157,7 +160,7 @@ static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *
 {
     (void)state;
     const unsigned bits = bits_of(c);
-    bool signed_code = c->spec->code == QDNN_CODE_TWOS_COMPLEMENT;
+    bool signed_code = c->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT;
     if (position + bits > 23) {
         word = ptx_shr(b, word, position);
         position = 0;
@@ -176,7 +179,7 @@ static void integer_units_of_bytes(ptx_builder *b, const coding *c, const codec_
 {
     (void)state;
     ptx_val biased =
-        c->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? ptx_xor(b, word, ptx_u32(b, 0x80808080)) : word;
+        c->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? ptx_xor(b, word, ptx_u32(b, 0x80808080)) : word;
     float extra = (float)((1u << 23) - (uint32_t)least(c));
     for (unsigned i = 0; i < 4; i++) {
         ptx_val placed = ptx_prmt(b, biased, ptx_u32(b, 0x4B000000), ptx_u32(b, 0x7440 | i));
@@ -199,7 +202,7 @@ static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, 
 {
     const unsigned at[2] = {place_in_half(c, type, first.position), place_in_half(c, type, second.position)};
     const unsigned fraction = pair_fraction_bits(type), bias = type == QDNN_DATA_F16 ? 15 : 127;
-    const bool is_signed = c->spec->code == QDNN_CODE_TWOS_COMPLEMENT;
+    const bool is_signed = c->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT;
     uint32_t mask = 0, under = 0;
     float extra[2];
     for (int i = 0; i < 2; i++) {
@@ -214,7 +217,7 @@ static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, 
     ptx_val less = pair_constant(b, type, extra[0], extra[1]);
     if (minus_zero.kind == PTX_NOTHING)
         return pair_add(b, type, placed, less);
-    if (type == QDNN_DATA_F16 || c->spec->zero_packed)
+    if (type == QDNN_DATA_F16 || c->spec->stored.zero_packed)
         return pair_add(b, type, placed, pair_add(b, type, minus_zero, less));
     return pair_add(b, type, pair_add(b, type, placed, less), minus_zero);
 }

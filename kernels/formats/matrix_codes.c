@@ -13,7 +13,7 @@ ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column
 {
     word_stream s = {.bits = bits_of(m)};
     ptx_val number = column;
-    switch (m->q.coding.spec->layout) {
+    switch (m->q.coding.spec->stored.layout) {
     case QDNN_LAYOUT_WORDS_INTERLEAVED:
         s.first = ptx_at(b, m->q.codes, column, 4);
         s.stride = ptx_shl(b, m->columns, 2);
@@ -22,7 +22,7 @@ ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column
     case QDNN_LAYOUT_WORDS_ROWS:
     case QDNN_LAYOUT_AWQ:
         s.first = ptx_at(b, m->q.codes, ptx_mul(b, row, m->row_words), 4);
-        s.is_awq = m->q.coding.spec->layout == QDNN_LAYOUT_AWQ;
+        s.is_awq = m->q.coding.spec->stored.layout == QDNN_LAYOUT_AWQ;
         break;
     default:
         return code_at(b, &m->q, ptx_mad(b, row, m->columns, column));
@@ -63,7 +63,7 @@ static void store_unit(ptx_builder *b, const gatherer *g)
 
 static void gather(ptx_builder *b, const gatherer *g, ptx_val code)
 {
-    bool swapped = g->m->q.coding.spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    bool swapped = g->m->q.coding.spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     ptx_val at = swapped ? ptx_xor(b, g->filled, 4) : g->filled;
     ptx_val bits = g->is_one ? code : ptx_cvt(b, PTX_U64, code);
     ptx_assign(b, g->bits, ptx_or(b, g->bits, ptx_shl(b, bits, at)));
@@ -116,7 +116,7 @@ static void write_columns(ptx_builder *b, const matrix *m, const matrix_part *pa
 static void write_rows(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                        const void *user)
 {
-    const bool is_awq = m->q.coding.spec->layout == QDNN_LAYOUT_AWQ;
+    const bool is_awq = m->q.coding.spec->stored.layout == QDNN_LAYOUT_AWQ;
     const unsigned bits = bits_of(m), step = codes_of_units(bits, 32);
     ptx_val row = ptx_for(b, part->row, part->row_end, ptx_u64(b, 1));
     ptx_val column =
@@ -183,7 +183,7 @@ static void write_bytes(ptx_builder *b, const matrix *m, const matrix_part *part
 void matrix_write(ptx_builder *b, const matrix *m, const matrix_part *part, element_code *code,
                   const void *user)
 {
-    switch (m->q.coding.spec->layout) {
+    switch (m->q.coding.spec->stored.layout) {
     case QDNN_LAYOUT_WORDS_INTERLEAVED:
         write_columns(b, m, part, code, user);
         return;

@@ -4,14 +4,14 @@
 
 static bool is_lined(const kernel_spec *spec)
 {
-    return spec->groups == QDNN_GROUPS_ROWS || spec->groups == QDNN_GROUPS_COLUMNS;
+    return spec->stored.groups == QDNN_GROUPS_ROWS || spec->stored.groups == QDNN_GROUPS_COLUMNS;
 }
 
 static void set_lines(ptx_builder *b, const kernel_spec *spec, matrix *m)
 {
-    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
-    m->lines = emit_divide_up(b, down ? m->columns : m->rows, spec->group_rows);
-    m->groups = emit_divide_up(b, down ? m->rows : m->columns, spec->group_size);
+    bool down = spec->stored.groups == QDNN_GROUPS_COLUMNS;
+    m->lines = emit_divide_up(b, down ? m->columns : m->rows, spec->stored.group_rows);
+    m->groups = emit_divide_up(b, down ? m->rows : m->columns, spec->stored.group_size);
 }
 
 /* ---- Places ---- */
@@ -27,15 +27,15 @@ static group_place indexed_place(ptx_builder *b, const matrix *m, ptx_val row, p
 static group_place place_of(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column)
 {
     const kernel_spec *spec = m->q.coding.spec;
-    switch (spec->groups) {
+    switch (spec->stored.groups) {
     case QDNN_GROUPS_ROWS:
-        return (group_place){.line = emit_divide(b, row, spec->group_rows),
-                             .group = emit_divide(b, column, spec->group_size)};
+        return (group_place){.line = emit_divide(b, row, spec->stored.group_rows),
+                             .group = emit_divide(b, column, spec->stored.group_size)};
     case QDNN_GROUPS_COLUMNS:
-        if (spec->group_index)
-            return indexed_place(b, m, row, emit_divide(b, column, spec->group_rows));
-        return (group_place){.line = emit_divide(b, column, spec->group_rows),
-                             .group = emit_divide(b, row, spec->group_size)};
+        if (spec->stored.group_index)
+            return indexed_place(b, m, row, emit_divide(b, column, spec->stored.group_rows));
+        return (group_place){.line = emit_divide(b, column, spec->stored.group_rows),
+                             .group = emit_divide(b, row, spec->stored.group_size)};
     default:
         return (group_place){.group = flat_group_number(b, spec, ptx_mad(b, row, m->columns, column))};
     }
@@ -43,7 +43,8 @@ static group_place place_of(ptx_builder *b, const matrix *m, ptx_val row, ptx_va
 
 bool lines_first(const kernel_spec *spec)
 {
-    return (spec->groups != QDNN_GROUPS_COLUMNS) != (spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED);
+    return (spec->stored.groups != QDNN_GROUPS_COLUMNS) !=
+           (spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED);
 }
 
 ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *place)
@@ -59,7 +60,7 @@ ptx_val matrix_group_number(ptx_builder *b, const matrix *m, const group_place *
 ptx_val matrix_scale_slot(ptx_builder *b, const matrix *m, const group_place *place)
 {
     const kernel_spec *spec = m->q.coding.spec;
-    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+    if (spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE)
         return matrix_group_number(b, m, place);
     bool by_lines = lines_first(spec);
     ptx_val row = by_lines ? place->line : place->group, column = by_lines ? place->group : place->line;
@@ -78,13 +79,13 @@ static word_stream zero_stream_of(ptx_builder *b, const matrix *m, const group_p
 {
     const kernel_spec *spec = m->q.coding.spec;
     word_stream s = {.bits = m->q.coding.format->facts.bits, .first = m->q.side.zero};
-    *number = spec->groups == QDNN_GROUPS_FLAT ? place->group : place->line;
-    if (spec->groups == QDNN_GROUPS_ROWS) {
+    *number = spec->stored.groups == QDNN_GROUPS_FLAT ? place->group : place->line;
+    if (spec->stored.groups == QDNN_GROUPS_ROWS) {
         s.first = ptx_at(b, s.first, place->group, 4);
         s.stride = ptx_shl(b, m->groups, 2);
-    } else if (spec->groups == QDNN_GROUPS_COLUMNS) {
+    } else if (spec->stored.groups == QDNN_GROUPS_COLUMNS) {
         s.first = ptx_at(b, s.first, ptx_mul(b, place->group, m->zero_words), 4);
-        s.is_awq = spec->layout == QDNN_LAYOUT_AWQ;
+        s.is_awq = spec->stored.layout == QDNN_LAYOUT_AWQ;
     }
     return s;
 }
@@ -134,8 +135,8 @@ ptx_val matrix_load_scale(ptx_builder *b, const matrix *m, const group_place *pl
 ptx_val matrix_load_zero(ptx_builder *b, const matrix *m, const group_place *place)
 {
     const coding *c = &m->q.coding;
-    const qdnnDataType_t type = c->spec->zero;
-    if (c->spec->zero_packed)
+    const qdnnDataType_t type = c->spec->stored.zero;
+    if (c->spec->stored.zero_packed)
         return packed_zero(b, m, place);
     ptx_val address = ptx_at(b, m->q.side.zero, matrix_group_number(b, m, place), element_bytes(type));
     return group_zero_from(b, c, emit_load(b, type, address, 0));
@@ -151,15 +152,15 @@ static group_values group_at(ptx_builder *b, const matrix *m, const group_place 
 
 static bool is_one_group(const kernel_spec *spec)
 {
-    return spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1;
+    return spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1;
 }
 
 static void load_only_group(ptx_builder *b, matrix *m)
 {
     group_place first = {.group = ptx_u64(b, 0)};
-    if (m->q.coding.spec->groups == QDNN_GROUPS_DEFAULT)
+    if (m->q.coding.spec->stored.groups == QDNN_GROUPS_DEFAULT)
         m->q.only = group_without_scale(b);
-    else if (m->q.coding.spec->channels == 1)
+    else if (m->q.coding.spec->stored.channels == 1)
         m->q.only = group_at(b, m, &first);
 }
 
@@ -171,11 +172,11 @@ matrix matrix_begin(ptx_builder *b, const quantized *q, const kernel_args *args)
                 .rows = args->number[spec->row_index ? NUMBER_TABLE_ROWS : NUMBER_ROWS],
                 .columns = args->number[NUMBER_COLUMNS],
                 .group_index = args->operand[QDNN_OPERAND_GROUP_INDEX]};
-    if (spec->layout == QDNN_LAYOUT_WORDS_ROWS || spec->layout == QDNN_LAYOUT_AWQ)
+    if (spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS || spec->stored.layout == QDNN_LAYOUT_AWQ)
         m.row_words = emit_divide_up(b, ptx_mul(b, m.columns, ptx_u64(b, bits)), 32);
     if (is_lined(spec))
         set_lines(b, spec, &m);
-    if (spec->zero_packed && spec->groups == QDNN_GROUPS_COLUMNS)
+    if (spec->stored.zero_packed && spec->stored.groups == QDNN_GROUPS_COLUMNS)
         m.zero_words = emit_divide_up(b, ptx_mul(b, m.lines, ptx_u64(b, bits)), 32);
     load_only_group(b, &m);
     return m;
@@ -199,21 +200,22 @@ typedef enum {
 
 static row_grouping row_grouping_of(const kernel_spec *spec, unsigned width)
 {
-    bool plain = spec->scale_order == QDNN_SCALE_ORDER_DEFAULT && spec->scale_swizzle == QDNN_SWIZZLE_NONE &&
-                 !spec->nested;
+    bool plain = spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+                 spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && !spec->stored.nested;
     if (is_one_group(spec))
         return ONE_GROUP;
-    switch (spec->groups) {
+    switch (spec->stored.groups) {
     case QDNN_GROUPS_ROWS:
-        return spec->group_size % width == 0 ? ONE_GROUP : EACH_COLUMN;
+        return spec->stored.group_size % width == 0 ? ONE_GROUP : EACH_COLUMN;
     case QDNN_GROUPS_COLUMNS:
-        return spec->group_rows % width == 0    ? ONE_GROUP
-               : spec->group_rows == 1 && plain ? RUN_OF_GROUPS
-                                                : EACH_COLUMN;
+        return spec->stored.group_rows % width == 0    ? ONE_GROUP
+               : spec->stored.group_rows == 1 && plain ? RUN_OF_GROUPS
+                                                       : EACH_COLUMN;
     default:
-        if (spec->group_size == 1 && spec->channels > 0 && spec->channels % width == 0 && plain)
+        if (spec->stored.group_size == 1 && spec->stored.channels > 0 && spec->stored.channels % width == 0 &&
+            plain)
             return RUN_OF_GROUPS;
-        return spec->group_size % width == 0 ? ONE_GROUP : EACH_COLUMN;
+        return spec->stored.group_size % width == 0 ? ONE_GROUP : EACH_COLUMN;
     }
 }
 
@@ -221,9 +223,10 @@ bool matrix_rows_share_groups(const kernel_spec *spec, unsigned rows)
 {
     if (is_one_group(spec))
         return true;
-    if (spec->groups == QDNN_GROUPS_ROWS)
-        return spec->group_rows % rows == 0;
-    return spec->groups == QDNN_GROUPS_COLUMNS && !spec->group_index && spec->group_size % rows == 0;
+    if (spec->stored.groups == QDNN_GROUPS_ROWS)
+        return spec->stored.group_rows % rows == 0;
+    return spec->stored.groups == QDNN_GROUPS_COLUMNS && !spec->stored.group_index &&
+           spec->stored.group_size % rows == 0;
 }
 
 bool matrix_groups_are_many(const kernel_spec *spec, unsigned width)
@@ -237,7 +240,7 @@ ptx_val matrix_groups_aligned(ptx_builder *b, const matrix *m, unsigned width, p
     if (row_grouping_of(c->spec, width) != RUN_OF_GROUPS)
         return all;
     all = ptx_and(b, all, emit_aligned(b, m->q.side.scale, LOAD_BYTES));
-    if (format_has_zero(c->format) && !c->spec->zero_packed)
+    if (format_has_zero(c->format) && !c->spec->stored.zero_packed)
         all = ptx_and(b, all, emit_aligned(b, m->q.side.zero, LOAD_BYTES));
     return all;
 }
@@ -248,16 +251,16 @@ static void load_run(ptx_builder *b, const matrix *m, const group_place *place, 
     const coding *c = &m->q.coding;
     const kernel_spec *spec = c->spec;
     ptx_val number = matrix_group_number(b, m, place);
-    emit_load_scale_run(b, spec->scale, ptx_at(b, m->q.side.scale, number, scale_bytes(spec->scale)), width,
-                        scales);
+    emit_load_scale_run(b, spec->stored.scale,
+                        ptx_at(b, m->q.side.scale, number, scale_bytes(spec->stored.scale)), width, scales);
     if (!format_has_zero(c->format))
         return;
-    if (spec->zero_packed) {
+    if (spec->stored.zero_packed) {
         packed_zeros(b, m, place, width, zeros);
         return;
     }
-    emit_load_run(b, spec->zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->zero)), 0, width,
-                  zeros);
+    emit_load_run(b, spec->stored.zero, ptx_at(b, m->q.side.zero, number, element_bytes(spec->stored.zero)),
+                  0, width, zeros);
     for (unsigned k = 0; k < width; k++)
         zeros[k] = group_zero_from(b, c, zeros[k]);
 }
@@ -276,7 +279,7 @@ void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_v
 {
     const kernel_spec *spec = m->q.coding.spec;
     const row_grouping grouping = row_grouping_of(spec, width);
-    group_place place = {.line = emit_divide(b, column, spec->group_rows), .group = group};
+    group_place place = {.line = emit_divide(b, column, spec->stored.group_rows), .group = group};
     if (grouping == RUN_OF_GROUPS) {
         load_run(b, m, &place, width, scales, zeros);
         return;
@@ -284,7 +287,7 @@ void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_v
     for (unsigned k = 0; k < width; k++) {
         const bool is_loaded = k && grouping == ONE_GROUP;
         if (k && !is_loaded)
-            place.line = emit_divide(b, ptx_add(b, column, k), spec->group_rows);
+            place.line = emit_divide(b, ptx_add(b, column, k), spec->stored.group_rows);
         scales[k] = is_loaded ? scales[0] : matrix_load_scale(b, m, &place);
         if (format_has_zero(m->q.coding.format))
             zeros[k] = is_loaded ? zeros[0] : matrix_load_zero(b, m, &place);

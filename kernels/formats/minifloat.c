@@ -181,7 +181,8 @@ static ptx_val pair_of_fp8(ptx_builder *b, const minifloat *f, qdnnDataType_t ty
 static ptx_val float_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
 {
     (void)lo;
-    return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->floor)), ptx_f32(b, c->format->number->largest));
+    return ptx_div(b, ptx_max(b, absmax, ptx_f32(b, c->spec->quantize.floor)),
+                   ptx_f32(b, c->format->number->largest));
 }
 
 /* E5M2 is the upper half of an f16: one permutation makes two of them. */

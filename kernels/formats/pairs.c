@@ -114,8 +114,8 @@ static bool zeros_are_short(const coding *c)
     case QDNN_ZERO_NONE:
         return true;
     case QDNN_ZERO_POINT:
-        return spec->zero_packed ||
-               spec->zero == (spec->code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8);
+        return spec->stored.zero_packed ||
+               spec->stored.zero == (spec->stored.code == QDNN_CODE_UNSIGNED ? QDNN_DATA_U8 : QDNN_DATA_I8);
     default:
         return false;
     }
@@ -125,11 +125,11 @@ bool pair_fits(const coding *c, qdnnDataType_t type)
 {
     const codec *codec = c->format->codec;
     const kernel_spec *spec = c->spec;
-    if (!codec->pair || spec->nested || spec->global_scale)
+    if (!codec->pair || spec->stored.nested || spec->stored.global_scale)
         return false;
-    if (spec->groups == QDNN_GROUPS_DEFAULT) /* NaN must go through f32 to become the canonical NaN */
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT) /* NaN must go through f32 to become the canonical NaN */
         return !codec->has_nan;
-    return holds_scales(type, spec->scale) && zeros_are_short(c);
+    return holds_scales(type, spec->stored.scale) && zeros_are_short(c);
 }
 
 bool pair_is_short(const ptx_builder *b, const coding *c, qdnnDataType_t type)
@@ -147,7 +147,7 @@ pair_group pair_group_of(ptx_builder *b, const quantized *q, qdnnDataType_t type
 {
     const coding *c = &q->coding;
     pair_group g = {.first = *first, .second = *second};
-    if (!pair_is_short(b, c, type) || c->spec->groups == QDNN_GROUPS_DEFAULT)
+    if (!pair_is_short(b, c, type) || c->spec->stored.groups == QDNN_GROUPS_DEFAULT)
         return g;
     g.scale = ptx_as(b, pair_type(type), emit_narrow_pair(b, type, first->scale, second->scale));
     if (c->format->facts.zero_kind == QDNN_ZERO_POINT) {

@@ -13,12 +13,12 @@ static unsigned bits_of(const coding *c)
 
 static bool in_columns(const coding *c)
 {
-    return c->spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    return c->spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
 }
 
 static bool is_awq(const coding *c)
 {
-    return c->spec->layout == QDNN_LAYOUT_AWQ;
+    return c->spec->stored.layout == QDNN_LAYOUT_AWQ;
 }
 
 /* Whether the codes of a row are exchanged between lanes. */
@@ -30,26 +30,27 @@ static bool is_shared_out(const coding *c)
 bool patch_groups_are_wide(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    bool wide_zero = format_has_zero(c->format) && !spec->zero_packed && element_bytes(spec->zero) == 4;
-    return spec->groups == QDNN_GROUPS_COLUMNS && spec->group_rows == 1 &&
-           (spec->scale == QDNN_SCALE_F32 || wide_zero);
+    bool wide_zero =
+        format_has_zero(c->format) && !spec->stored.zero_packed && element_bytes(spec->stored.zero) == 4;
+    return spec->stored.groups == QDNN_GROUPS_COLUMNS && spec->stored.group_rows == 1 &&
+           (spec->stored.scale == QDNN_SCALE_F32 || wide_zero);
 }
 
 /* Groups whose numbers quantize and dequantize read from shared memory: looked-up groups, from a table, and
  * groups of 16, 32, 64 ... rows. */
 static bool has_staged_groups(const kernel_spec *spec)
 {
-    const uint64_t rows = spec->group_size;
-    if (spec->group_table)
+    const uint64_t rows = spec->stored.group_size;
+    if (spec->stored.group_table)
         return true;
-    return !spec->group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
+    return !spec->stored.group_index && !spec->row_index && rows >= 16 && (rows & (rows - 1)) == 0;
 }
 
 /* Also four columns if eight columns would span several groups but four do not. */
 unsigned patch_width(const coding *c)
 {
     unsigned chunk = chunk_elements(c->spec->data);
-    bool suits_four = !c->spec->group_table && matrix_groups_are_many(c->spec, chunk) &&
+    bool suits_four = !c->spec->stored.group_table && matrix_groups_are_many(c->spec, chunk) &&
                       !matrix_groups_are_many(c->spec, 4);
     bool has_wide = patch_groups_are_wide(c) && !has_staged_groups(c->spec);
     return in_columns(c) || has_wide || suits_four ? 4 : chunk;
@@ -64,7 +65,8 @@ unsigned patch_rows(const coding *c)
 /* With minima and looked-up groups, each row of a patch has its own scale and minimum. */
 bool patch_numbers_are_many(const coding *c)
 {
-    return c->spec->group_index && c->format->facts.zero_kind == QDNN_ZERO_MINIMUM && patch_rows(c) > 16;
+    return c->spec->stored.group_index && c->format->facts.zero_kind == QDNN_ZERO_MINIMUM &&
+           patch_rows(c) > 16;
 }
 
 bool patch_rows_are_free(const coding *c)

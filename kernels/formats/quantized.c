@@ -17,7 +17,7 @@ quantized quantized_begin(ptx_builder *b, const kernel_row *row, const kernel_sp
                         .nested_map = at[QDNN_OPERAND_NESTED_MAP],
                         .nested_scale = at[QDNN_OPERAND_NESTED_SCALE],
                         .nested_offset = load_number(b, at[QDNN_OPERAND_NESTED_OFFSET])};
-    if (spec->global_scale == 2)
+    if (spec->stored.global_scale == 2)
         q.side.global_scale = ptx_rcp(b, q.side.global_scale);
     return q;
 }

@@ -12,7 +12,7 @@ bool blocks_are_direct(const block_layout *layout)
 /* With more than one row of x, there are registers for two only. */
 unsigned blocks_slots(const kernel_spec *spec)
 {
-    return spec->tile_rows == 1 ? BLOCKS_SLOTS_MAX : 2;
+    return spec->product.tile_rows == 1 ? BLOCKS_SLOTS_MAX : 2;
 }
 
 /* Headers have half as many slots: they lie in sectors that were loaded with the codes of their blocks. */

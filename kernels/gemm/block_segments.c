@@ -35,7 +35,7 @@ static segment_shape segment_with(const block_layout *layout, unsigned outputs, 
 
 static segment_shape segment_of(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
-    const unsigned x = blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES;
+    const unsigned x = blocks_window(layout, spec) * (unsigned)spec->product.tile_rows * ROUND_BYTES;
     const unsigned warps = blocks_warps(layout), teams = warps * WARP / TEAM;
     const unsigned room =
         layout->table ? TABLE_SHARED_BYTES : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x;

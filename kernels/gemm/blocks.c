@@ -38,7 +38,7 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
         blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple: rounds keep their slots */
-    while (2 * window * spec->tile_rows <= window_limit(layout))
+    while (2 * window * spec->product.tile_rows <= window_limit(layout))
         window *= 2;
     return window;
 }
@@ -46,8 +46,8 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
-    const bool experts_or_pairs = spec->grouped || spec->gated; /* which need registers */
-    if (blocks_are_direct(layout) && spec->tile_rows == 1 && !experts_or_pairs)
+    const bool experts_or_pairs = spec->product.grouped || spec->epilogue.gated; /* which need registers */
+    if (blocks_are_direct(layout) && spec->product.tile_rows == 1 && !experts_or_pairs)
         return 4;
     return team_outputs(spec);
 }
@@ -55,7 +55,7 @@ static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     const unsigned teams = blocks_warps(block_layout_of(row->format)) * WARP / TEAM;
-    return teams * outputs_of_team(row, spec) / (spec->gated ? 2 : 1);
+    return teams * outputs_of_team(row, spec) / (spec->epilogue.gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -66,10 +66,10 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
         return false;
     }
-    if (spec->tile_rows <= BLOCKS_ROWS_MAX)
+    if (spec->product.tile_rows <= BLOCKS_ROWS_MAX)
         return true;
     snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d",
-             (unsigned long long)spec->tile_rows, BLOCKS_ROWS_MAX);
+             (unsigned long long)spec->product.tile_rows, BLOCKS_ROWS_MAX);
     return false;
 }
 
@@ -306,7 +306,7 @@ static void gather_sums(ptx_builder *b, const blocks *s, unsigned m, unsigned o,
 /* Each thread completes some of the sums, or gated pairs of sums. Sums are numbered row by row. */
 static void finish(ptx_builder *b, const blocks *s)
 {
-    const unsigned each = s->spec->gated ? 1 : s->outputs, count = s->rows * each;
+    const unsigned each = s->spec->epilogue.gated ? 1 : s->outputs, count = s->rows * each;
     epilogue e = epilogue_begin(b, s->spec, &s->args);
     ptx_val sums[BLOCKS_OUTPUTS_MAX / 2][BLOCKS_ROWS_MAX * BLOCKS_OUTPUTS_MAX * TEAM_CHUNKS];
     lanes_joined joined = {0};
@@ -327,7 +327,7 @@ static void finish(ptx_builder *b, const blocks *s)
             stored = ptx_setp_and(b, PTX_EQ, ptx_and(b, s->team, 1), 0, stored);
         }
         ptx_if(b, stored);
-        for (unsigned pair = 0; pair < (s->spec->gated ? 2 : 1); pair++)
+        for (unsigned pair = 0; pair < (s->spec->epilogue.gated ? 2 : 1); pair++)
             both[pair] = row_tile_sum(b, &s->at, sums[pair][i]);
         epilogue_store(b, &e, row_tile_row(b, &s->at, row, stored), n, both, s->at.expert);
         ptx_end_if(b);
@@ -340,7 +340,7 @@ static void finish(ptx_builder *b, const blocks *s)
 static void begin_outputs(ptx_builder *b, blocks *s)
 {
     const block_layout *layout = s->share.layout;
-    const unsigned each = s->spec->gated ? 1 : s->outputs;
+    const unsigned each = s->spec->epilogue.gated ? 1 : s->outputs;
     ptx_val row_bytes =
         ptx_mul(b, ptx_shr(b, s->args.k, ceil_log2(layout->elements)), ptx_u64(b, layout->bytes));
     s->n = team_first_column(b, s->spec, s->team, s->teams, each);
@@ -400,7 +400,7 @@ static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
         return BYTE_TABLE_BYTES;
     if (blocks_are_direct(layout) || blocks_warps(layout) <= 4)
         return 0;
-    return blocks_window(layout, spec) * (unsigned)spec->tile_rows * ROUND_BYTES +
+    return blocks_window(layout, spec) * (unsigned)spec->product.tile_rows * ROUND_BYTES +
            blocks_segments_bytes(layout, spec, outputs_of_team(row, spec));
 }
 
@@ -410,12 +410,12 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     *s = (blocks){.spec = spec,
                   .warps = blocks_warps(layout),
                   .teams = blocks_warps(layout) * WARP / TEAM,
-                  .rows = (unsigned)spec->tile_rows,
+                  .rows = (unsigned)spec->product.tile_rows,
                   .outputs = outputs_of_team(row, spec),
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
     block_share_of(layout, &s->share);
-    s->between = layout->table && !has_room(b) && spec->tile_rows == 1;
+    s->between = layout->table && !has_room(b) && spec->product.tile_rows == 1;
     if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
     s->lanes = block_share_lanes(&s->share);
@@ -490,7 +490,7 @@ static void multiply(ptx_builder *b, blocks *s)
 /* Thread blocks per SM, which limits the registers of a thread; two tables fit. */
 static unsigned blocks_of_sm(const block_layout *layout, const kernel_spec *spec)
 {
-    if (blocks_are_direct(layout) || spec->tile_rows > 1)
+    if (blocks_are_direct(layout) || spec->product.tile_rows > 1)
         return 1;
     return layout->table ? 2 : 16 / blocks_warps(layout);
 }

@@ -24,13 +24,13 @@ static uint64_t rows_of_tile(uint64_t m)
 
 static void choose_few_rows(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    spec->tile_rows = rows_of_tile(kernel_rows_together(problem->m, problem->experts));
+    spec->product.tile_rows = rows_of_tile(kernel_rows_together(problem->m, problem->experts));
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
-        spec->product = few_rows[i];
+        spec->product.kernel = few_rows[i];
         if (gemm_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem))
             return;
     }
-    spec->product = KERNEL_PRODUCT_STAGED;
+    spec->product.kernel = KERNEL_PRODUCT_STAGED;
 }
 
 /* Tiles for many rows. If there are too few to fill a GPU, several thread blocks share the lanes of a sum,
@@ -40,18 +40,18 @@ static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
     enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };
     const uint64_t together = kernel_rows_together(problem->m, problem->experts),
                    outputs = gemm_shape_of(spec, problem).outputs;
-    spec->product = KERNEL_PRODUCT_LANEWISE;
-    spec->tile_rows = together > 64 ? 128 : together > 32 ? 64 : 32;
-    const uint64_t down = ceil_div(problem->m, spec->tile_rows),
-                   across = ceil_div(outputs, OUTPUTS / spec->tile_rows);
-    while (!spec->grouped && spec->split < SPLIT_MAX && down <= BLOCKS && across <= BLOCKS &&
-           down * across * spec->split * 2 <= BLOCKS)
-        spec->split *= 2;
+    spec->product.kernel = KERNEL_PRODUCT_LANEWISE;
+    spec->product.tile_rows = together > 64 ? 128 : together > 32 ? 64 : 32;
+    const uint64_t down = ceil_div(problem->m, spec->product.tile_rows),
+                   across = ceil_div(outputs, OUTPUTS / spec->product.tile_rows);
+    while (!spec->product.grouped && spec->product.split < SPLIT_MAX && down <= BLOCKS && across <= BLOCKS &&
+           down * across * spec->product.split * 2 <= BLOCKS)
+        spec->product.split *= 2;
 }
 
 void kernel_product_choose(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    spec->split = 1;
+    spec->product.split = 1;
     if (kernel_rows_together(problem->m, problem->experts) > FEW_ROWS)
         choose_tiles(problem, spec);
     else
@@ -62,6 +62,7 @@ void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_pr
                           kernel_spec *spec)
 {
     const uint64_t m = kernel_rows_together(problem->m, problem->experts);
-    spec->product = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
-    spec->tile_rows = prepacked ? kernel_stream_rows(row, problem->experts > 0, m) : kernel_tile_rows(row, m);
+    spec->product.kernel = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
+    spec->product.tile_rows =
+        prepacked ? kernel_stream_rows(row, problem->experts > 0, m) : kernel_tile_rows(row, m);
 }

@@ -26,26 +26,27 @@ enum {
  * of registers. */
 static unsigned width_of(const coding *c)
 {
-    return format_is_plain(c->format) || c->spec->tile_rows > 8 ? 4
-           : codes_are_cheap(c)                                 ? WIDTH_MAX
-           : patch_groups_are_wide(c)                           ? 4
-                                                                : patch_width(c);
+    return format_is_plain(c->format) || c->spec->product.tile_rows > 8 ? 4
+           : codes_are_cheap(c)                                         ? WIDTH_MAX
+           : patch_groups_are_wide(c)                                   ? 4
+                                                                        : patch_width(c);
 }
 
 /* Rows of the matrix that are loaded together: a patch; only a part of it with many rows of x, for lack of
  * registers. */
 static unsigned step_of(const coding *c)
 {
-    return format_is_plain(c->format) || c->spec->tile_rows > 8 ? CHUNK : patch_rows(c);
+    return format_is_plain(c->format) || c->spec->product.tile_rows > 8 ? CHUNK : patch_rows(c);
 }
 
 /* Lanes per thread. Codes along N: few lanes give many thread blocks, which read whole sectors. Otherwise
  * as many as there are registers for. */
 static unsigned lanes_of(const coding *c)
 {
-    const unsigned rows = (unsigned)c->spec->tile_rows, width = width_of(c), least = step_of(c) / CHUNK;
+    const unsigned rows = (unsigned)c->spec->product.tile_rows, width = width_of(c),
+                   least = step_of(c) / CHUNK;
     if (codes_are_cheap(c))
-        return c->spec->gated && rows * 2 * width <= SUMS_MAX / 4 ? 2 : 1;
+        return c->spec->epilogue.gated && rows * 2 * width <= SUMS_MAX / 4 ? 2 : 1;
     const bool is_crowded = !format_is_plain(c->format) && (width == WIDTH_MAX || rows > 8);
     unsigned lanes = COLUMNS_LANES;
     while (lanes > least && rows * lanes * width > (is_crowded ? SUMS_MAX / 2 : SUMS_MAX))
@@ -61,7 +62,7 @@ static unsigned across_of(const coding *c)
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    return across_of(&c) * width_of(&c) / (spec->gated ? 2 : 1);
+    return across_of(&c) * width_of(&c) / (spec->epilogue.gated ? 2 : 1);
 }
 
 static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
@@ -79,12 +80,13 @@ static bool refuse(char *error, size_t size, const char *reason)
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const coding c = {row->format, spec};
-    if (block_layout_of(row->format) || spec->reduction != KERNEL_K_ROWS)
+    if (block_layout_of(row->format) || spec->product.reduction != KERNEL_K_ROWS)
         return refuse(error, error_size, "takes weights [K, N]");
-    if (!format_is_plain(row->format) && spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED &&
+    if (!format_is_plain(row->format) && spec->stored.layout != QDNN_LAYOUT_WORDS_INTERLEAVED &&
         !codes_are_direct(&c))
         return refuse(error, error_size, "takes codes of 2, 4 or 8 bits, or interleaved words");
-    if (spec->tile_rows > ROWS_MAX || spec->tile_rows * lanes_of(&c) * width_of(&c) > SUMS_MAX)
+    if (spec->product.tile_rows > ROWS_MAX ||
+        spec->product.tile_rows * lanes_of(&c) * width_of(&c) > SUMS_MAX)
         return refuse(error, error_size, "takes fewer rows at a time");
     return true;
 }
@@ -95,9 +97,10 @@ static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_pr
     const kernel_spec normal = kernel_spec_normal(row, spec);
     const coding c = {row->format, &normal};
     const gemm_shape shape = gemm_shape_of(&normal, problem);
-    const bool by_fours = format_is_plain(row->format) || normal.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    const bool by_fours =
+        format_is_plain(row->format) || normal.stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
     const bool rows_are_whole =
-        normal.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
+        normal.stored.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
     const unsigned patch = format_is_plain(row->format) ? CHUNK : patch_rows(&c);
     return shape.k % patch == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 && rows_are_whole &&
            shape.k < UINT64_C(1) << 31;
@@ -346,7 +349,7 @@ static void put_lanes(ptx_builder *b, const columns *s, unsigned m)
 /* Completes y row by row, each thread one column. */
 static void finish(ptx_builder *b, const columns *s)
 {
-    const unsigned count = s->across * s->width / (s->spec->gated ? 2 : 1);
+    const unsigned count = s->across * s->width / (s->spec->epilogue.gated ? 2 : 1);
     epilogue e = epilogue_begin(b, s->spec, &s->args);
     ptx_val tid = ptx_tid_x(b), n = ptx_add(b, s->n, ptx_cvt(b, PTX_U64, tid));
     for (unsigned m = 0; m < s->rows; m++) {
@@ -358,7 +361,7 @@ static void finish(ptx_builder *b, const columns *s)
         stored = ptx_setp_and(b, PTX_LT, n, s->args.n, stored);
         ptx_if(b, stored);
         sums[0] = sum_of_column(b, s, tid);
-        if (s->spec->gated)
+        if (s->spec->epilogue.gated)
             sums[1] = sum_of_column(b, s, ptx_add(b, tid, count));
         epilogue_store(b, &e, row_tile_row(b, &s->at, number, stored), n, sums, s->at.expert);
         ptx_end_if(b);
@@ -371,7 +374,7 @@ static void finish(ptx_builder *b, const columns *s)
  * replaced by the last ones. */
 ptx_val columns_of_thread(ptx_builder *b, const columns *s, ptx_val thread)
 {
-    const bool gated = s->spec->gated;
+    const bool gated = s->spec->epilogue.gated;
     ptx_val number = gated ? ptx_and(b, thread, (int)s->across / 2 - 1) : thread;
     ptx_val last = ptx_sub(b, s->args.n, ptx_u64(b, s->width));
     ptx_val column = ptx_min(b, ptx_add(b, s->n, ptx_cvt(b, PTX_U64, ptx_mul(b, number, s->width))), last);
@@ -383,7 +386,7 @@ ptx_val columns_of_thread(ptx_builder *b, const columns *s, ptx_val thread)
 
 static void begin_columns(ptx_builder *b, columns *s)
 {
-    const unsigned each = s->across * s->width / (s->spec->gated ? 2 : 1);
+    const unsigned each = s->across * s->width / (s->spec->epilogue.gated ? 2 : 1);
     s->n = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, each));
     s->column = columns_of_thread(b, s, s->thread);
 }
@@ -500,7 +503,7 @@ static bool has_f32x2(const ptx_builder *b)
 static void begin_tile(ptx_builder *b, const kernel_row *row, columns *s)
 {
     s->at = row_tiles_begin(b, s->spec, &s->args);
-    if (s->spec->grouped) {
+    if (s->spec->product.grouped) {
         s->args = row_tile_args(b, &s->at, &s->args);
         s->w = weights_begin(b, row, s->spec, &s->args);
     }
@@ -515,7 +518,7 @@ static void emit_columns(ptx_builder *b, const kernel_row *row, const kernel_spe
     const coding c = {row->format, spec};
     ptx_minnctapersm(b, 1);
     columns s = {.spec = spec,
-                 .rows = (unsigned)spec->tile_rows,
+                 .rows = (unsigned)spec->product.tile_rows,
                  .width = width_of(&c),
                  .step = step_of(&c),
                  .lanes = lanes_of(&c),
@@ -525,7 +528,7 @@ static void emit_columns(ptx_builder *b, const kernel_row *row, const kernel_spe
                  .args = gemm_declare(b, row, spec)};
     if (s.rows * s.lanes * s.width > SUMS_MAX / 2)
         s.together = COLUMNS_TOGETHER / 2;
-    if (!spec->grouped)
+    if (!spec->product.grouped)
         s.w = weights_begin(b, row, spec, &s.args);
     s.lane = ptx_laneid(b);
     s.thread = ptx_and(b, s.lane, (int)s.across - 1);

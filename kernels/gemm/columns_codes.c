@@ -139,7 +139,7 @@ static int plane_of(const columns *s, unsigned number, unsigned k)
 static void load_raw_scales(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val row,
                             group_values *groups)
 {
-    ptx_val group = emit_divide(b, row, s->spec->group_size), words[CODE_COLUMNS / QUAD];
+    ptx_val group = emit_divide(b, row, s->spec->stored.group_size), words[CODE_COLUMNS / QUAD];
     ptx_val number = ptx_mad(b, group, s->w.matrix.columns, s->column);
     emit_load_words(b, ptx_add(b, s->w.matrix.q.side.scale, number), 0, s->width / QUAD, words);
     for (unsigned q = 0; q < s->width / QUAD; q++) {

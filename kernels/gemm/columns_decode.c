@@ -34,7 +34,7 @@ bool code_is_half(const coding *c)
 /* With more than 8 rows of x, a thread has four columns: there are no registers for more sums. */
 unsigned code_width(const coding *c)
 {
-    return c->spec->tile_rows > 8 ? QUAD : CODE_COLUMNS;
+    return c->spec->product.tile_rows > 8 ? QUAD : CODE_COLUMNS;
 }
 
 unsigned code_words(const coding *c)
@@ -45,7 +45,7 @@ unsigned code_words(const coding *c)
 /* The distance in bits between a column and the one four further, in a word of 4-bit codes. */
 unsigned code_quad_distance(const coding *c)
 {
-    return c->spec->layout == QDNN_LAYOUT_AWQ ? 8 : 16;
+    return c->spec->stored.layout == QDNN_LAYOUT_AWQ ? 8 : 16;
 }
 
 /* The bit of column k in its word. */
@@ -53,7 +53,7 @@ static unsigned position_of(const coding *c, unsigned k)
 {
     if (code_bits(c) == 8)
         return quad_position(c, k % QUAD);
-    const bool is_awq = c->spec->layout == QDNN_LAYOUT_AWQ;
+    const bool is_awq = c->spec->stored.layout == QDNN_LAYOUT_AWQ;
     return (is_awq ? stream_position(4, true, k % QUAD) : quad_position(c, k % QUAD)) +
            k / QUAD * code_quad_distance(c);
 }
@@ -87,7 +87,7 @@ static void placed_codes(ptx_builder *b, const columns *s, const ptx_val *words,
         shifted[w] = ptx_shr(b, words[w], code_bits(c) == 8 ? 16 : 12);
     for (unsigned k = 0; k < s->width; k++) {
         const unsigned place = place_of(c, k), word = code_bits(c) == 8 ? k / QUAD : 0;
-        const uint32_t flip = s->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? sign << place : 0;
+        const uint32_t flip = s->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? sign << place : 0;
         const uint32_t other = flip | (under_exponent ? (150u - place) << 23 : 0);
         ptx_val from = shift_of(c, k) ? shifted[word] : words[word], bits = ptx_u32(b, mask << place);
         out[k] =
@@ -106,7 +106,7 @@ static ptx_val value_of(ptx_builder *b, const columns *s, const ptx_val *of, uns
 /* By how much codes exceed the integers that they stand for. */
 static float offset_of(const columns *s)
 {
-    return s->spec->code == QDNN_CODE_UNSIGNED ? 0 : (float)(1u << (code_bits(&s->w.coding) - 1));
+    return s->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : (float)(1u << (code_bits(&s->w.coding) - 1));
 }
 
 static ptx_val zero_with_offset(ptx_builder *b, const columns *s, const group_values *group)
@@ -204,7 +204,7 @@ static void scale_units(ptx_builder *b, const columns *s, const ptx_val *units, 
                         ptx_val *out)
 {
     const quantized *q = &s->w.matrix.q;
-    if (s->pairs && s->spec->groups != QDNN_GROUPS_DEFAULT) {
+    if (s->pairs && s->spec->stored.groups != QDNN_GROUPS_DEFAULT) {
         scale_pairs(b, s, units, n, out);
         return;
     }
@@ -256,9 +256,11 @@ static void table_decode(ptx_builder *b, const columns *s, const ptx_val *words,
 bool codes_have_raw_scales(const ptx_builder *b, const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return c->format->codec == &codec_e2m1 && spec->scale == QDNN_SCALE_E4M3 && !codes_have_one_group(spec) &&
-           spec->group_rows == 1 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-           spec->scale_swizzle == QDNN_SWIZZLE_NONE && codes_have_table(b, c) && ptx_target(b)->number < 89;
+    return c->format->codec == &codec_e2m1 && spec->stored.scale == QDNN_SCALE_E4M3 &&
+           !codes_have_one_group(spec) && spec->stored.group_rows == 1 &&
+           spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && codes_have_table(b, c) &&
+           ptx_target(b)->number < 89;
 }
 
 static const code_way by_table = {
@@ -292,25 +294,26 @@ void codes_open(ptx_builder *b, columns *s)
 
 static bool scale_is_narrow(const kernel_spec *spec)
 {
-    return spec->scale == QDNN_SCALE_F16 || spec->scale == QDNN_SCALE_BF16;
+    return spec->stored.scale == QDNN_SCALE_F16 || spec->stored.scale == QDNN_SCALE_BF16;
 }
 
 bool codes_have_one_group(const kernel_spec *spec)
 {
-    return spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1;
+    return spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1;
 }
 
 /* The largest power of two that divides the group size, up to 2^16. */
 unsigned codes_span(const kernel_spec *spec)
 {
-    const uint64_t size = spec->group_size & (~spec->group_size + 1);
+    const uint64_t size = spec->stored.group_size & (~spec->stored.group_size + 1);
     return size < 1u << 16 ? (unsigned)size : 1u << 16;
 }
 
 static bool groups_serve(const kernel_spec *spec)
 {
-    return codes_have_one_group(spec) || (spec->groups == QDNN_GROUPS_COLUMNS && !spec->group_index &&
-                                          !spec->nested && codes_span(spec) >= SPAN_LEAST);
+    return codes_have_one_group(spec) ||
+           (spec->stored.groups == QDNN_GROUPS_COLUMNS && !spec->stored.group_index && !spec->stored.nested &&
+            codes_span(spec) >= SPAN_LEAST);
 }
 
 static const code_way *integer_way(const coding *c)
@@ -318,7 +321,7 @@ static const code_way *integer_way(const coding *c)
     const kernel_spec *spec = c->spec;
     switch (c->format->facts.zero_kind) {
     case QDNN_ZERO_NONE:
-        return spec->groups == QDNN_GROUPS_DEFAULT ? NULL : &fused;
+        return spec->stored.groups == QDNN_GROUPS_DEFAULT ? NULL : &fused;
     case QDNN_ZERO_POINT:
         return !columns_zero_is_integer(spec) ? NULL : scale_is_narrow(spec) ? &fused : &apart;
     default:
@@ -332,13 +335,14 @@ const code_way *code_way_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
     const unsigned bits = code_bits(c);
-    const bool is_bytes = spec->layout == QDNN_LAYOUT_BYTES || spec->layout == QDNN_LAYOUT_WORDS_ROWS;
+    const bool is_bytes =
+        spec->stored.layout == QDNN_LAYOUT_BYTES || spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS;
     if (format_is_plain(c->format) || (bits != 4 && bits != 8) || !groups_serve(spec) ||
-        !(is_bytes || (spec->layout == QDNN_LAYOUT_AWQ && bits == 4)))
+        !(is_bytes || (spec->stored.layout == QDNN_LAYOUT_AWQ && bits == 4)))
         return NULL;
     if (c->format->codec == &codec_integer)
         return integer_way(c);
-    if (format_has_zero(c->format) || spec->layout == QDNN_LAYOUT_AWQ)
+    if (format_has_zero(c->format) || spec->stored.layout == QDNN_LAYOUT_AWQ)
         return NULL;
     return bits == 4 || c->format->codec == &codec_e4m3 ? &by_table : &by_units;
 }
@@ -357,7 +361,7 @@ const code_way *code_way_for(const ptx_builder *b, const coding *c)
 
 bool codes_are_cheap(const coding *c)
 {
-    return c->spec->reduction == KERNEL_K_ROWS && code_way_of(c) != NULL;
+    return c->spec->product.reduction == KERNEL_K_ROWS && code_way_of(c) != NULL;
 }
 
 unsigned codes_dynamic_bytes(const coding *c)

@@ -18,24 +18,25 @@ enum {
 
 bool columns_zero_is_integer(const kernel_spec *spec)
 {
-    return spec->zero_packed || spec->zero == QDNN_DATA_U8 || spec->zero == QDNN_DATA_I8 ||
-           spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_I32;
+    return spec->stored.zero_packed || spec->stored.zero == QDNN_DATA_U8 ||
+           spec->stored.zero == QDNN_DATA_I8 || spec->stored.zero == QDNN_DATA_U32 ||
+           spec->stored.zero == QDNN_DATA_I32;
 }
 
 static bool zero_may_be_large(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return format_has_zero(c->format) && !spec->zero_packed &&
-           (spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_I32);
+    return format_has_zero(c->format) && !spec->stored.zero_packed &&
+           (spec->stored.zero == QDNN_DATA_U32 || spec->stored.zero == QDNN_DATA_I32);
 }
 
 bool words_are_cheap(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return spec->tile_rows <= ROWS_MAX && c->format->codec == &codec_integer &&
-           c->format->facts.bits == CODE_BITS && spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
-           spec->groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
-           !spec->global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
+    return spec->product.tile_rows <= ROWS_MAX && c->format->codec == &codec_integer &&
+           c->format->facts.bits == CODE_BITS && spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
+           spec->stored.groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
+           !spec->stored.global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
            (!format_has_zero(c->format) || columns_zero_is_integer(spec));
 }
 
@@ -49,7 +50,7 @@ typedef struct word_groups {
 static word_groups load_groups(ptx_builder *b, const columns *s, ptx_val row)
 {
     const coding *c = &s->w.coding;
-    const float bias = s->spec->code == QDNN_CODE_UNSIGNED ? 0 : 8;
+    const float bias = s->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 8;
     group_values each[WIDTH];
     word_groups out;
     matrix_row_groups(b, &s->w.matrix, row, s->column, WIDTH, each);
@@ -68,14 +69,14 @@ enum { GROUP_BYTES = 2 * WARP * WIDTH * 4 };
 
 static bool groups_are_staged(const columns *s)
 {
-    const uint64_t size = s->spec->group_size;
+    const uint64_t size = s->spec->stored.group_size;
     return size >= 128 && size <= (uint64_t)s->x.rounds * ROUND && (size & (size - 1)) == 0 &&
-           s->spec->group_rows == 1;
+           s->spec->stored.group_rows == 1;
 }
 
 static ptx_val group_address(ptx_builder *b, const columns *s, ptx_val k)
 {
-    ptx_val group = ptx_shr(b, k, ceil_log2(s->spec->group_size));
+    ptx_val group = ptx_shr(b, k, ceil_log2(s->spec->stored.group_size));
     return ptx_mad(b, group, GROUP_BYTES, ptx_add(b, s->scratch, ptx_shl(b, s->lane, 4)));
 }
 
@@ -89,7 +90,7 @@ static void note_zeros(ptx_builder *b, const word_groups *g, ptx_val largest)
 /* A warp stages every eighth group of the window that begins at round `first` (u32). */
 static void stage_groups(ptx_builder *b, const columns *s, ptx_val first, ptx_val largest)
 {
-    const unsigned size = (unsigned)s->spec->group_size, count = s->x.rounds * ROUND / size;
+    const unsigned size = (unsigned)s->spec->stored.group_size, count = s->x.rounds * ROUND / size;
     ptx_val begin = ptx_mul_wide(b, first, ptx_u32(b, ROUND)), warp = ptx_shr(b, ptx_tid_x(b), 5);
     for (unsigned t = 0; t < (count + COLUMNS_WARPS - 1) / COLUMNS_WARPS; t++) {
         ptx_val number = ptx_add(b, warp, t * COLUMNS_WARPS), k = ptx_mul(b, number, size);
@@ -122,7 +123,7 @@ static word_groups groups_of(ptx_builder *b, const columns *s, ptx_val more, ptx
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, at, GROUP_BYTES / 2, g.zero, WIDTH);
     else
         for (unsigned k = 0; k < WIDTH; k++)
-            g.zero[k] = ptx_f32(b, s->spec->code == QDNN_CODE_UNSIGNED ? 0 : 8);
+            g.zero[k] = ptx_f32(b, s->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 8);
     return g;
 }
 
@@ -158,7 +159,7 @@ static word_offsets offsets_of(ptx_builder *b, const word_groups *g)
 static ptx_val placed(ptx_builder *b, const columns *s, ptx_val word, uint32_t mask, uint32_t exponent,
                       uint32_t signs)
 {
-    const uint32_t flip = s->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? signs : 0;
+    const uint32_t flip = s->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? signs : 0;
     return ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip),
                     (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
 }

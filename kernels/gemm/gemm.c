@@ -18,30 +18,30 @@ static const gemm_kernel *const kernels[] = {
 
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 {
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     gemm_shape s = {.k = by_columns ? problem->columns : problem->rows,
                     .outputs = by_columns ? problem->rows : problem->columns};
-    s.n = spec->gated ? s.outputs / 2 : s.outputs;
+    s.n = spec->epilogue.gated ? s.outputs / 2 : s.outputs;
     return s;
 }
 
 void gemm_fix(kernel_spec *spec)
 {
-    if (spec->grouped)
-        spec->split = 1;
-    if (spec->x_fp8)
+    if (spec->product.grouped)
+        spec->product.split = 1;
+    if (spec->product.x_fp8)
         spec->data = QDNN_DATA_F16;
 }
 
 static bool takes_parts(const kernel_spec *spec)
 {
-    return spec->product == KERNEL_PRODUCT_LANEWISE || spec->product == KERNEL_PRODUCT_JOIN;
+    return spec->product.kernel == KERNEL_PRODUCT_LANEWISE || spec->product.kernel == KERNEL_PRODUCT_JOIN;
 }
 
 static bool is_of_tensor_cores(const kernel_spec *spec)
 {
-    return spec->product == KERNEL_PRODUCT_TILE || spec->product == KERNEL_PRODUCT_STREAM ||
-           spec->product == KERNEL_PRODUCT_STRIPS;
+    return spec->product.kernel == KERNEL_PRODUCT_TILE || spec->product.kernel == KERNEL_PRODUCT_STREAM ||
+           spec->product.kernel == KERNEL_PRODUCT_STRIPS;
 }
 
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -50,22 +50,22 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         snprintf(error, error_size, "data is f64; products take x in f32, f16 or bf16");
         return false;
     }
-    const gemm_kernel *kernel = kernels[spec->product];
-    if (spec->grouped && !kernel->takes_experts) {
+    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    if (spec->product.grouped && !kernel->takes_experts) {
         snprintf(error, error_size, "this product does not take stacks of experts; product staged does");
         return false;
     }
-    if (spec->x_fp8 && !is_of_tensor_cores(spec)) {
+    if (spec->product.x_fp8 && !is_of_tensor_cores(spec)) {
         snprintf(error, error_size, "x is FP8; products tile and stream take it");
         return false;
     }
-    if (spec->grouped && spec->addend) {
+    if (spec->product.grouped && spec->epilogue.addend) {
         snprintf(error, error_size, "grouped and addend are both yes; at most one of them may be");
         return false;
     }
-    if (spec->split > 1 && !takes_parts(spec)) {
+    if (spec->product.split > 1 && !takes_parts(spec)) {
         snprintf(error, error_size, "split is %llu; only product lanewise can be split",
-                 (unsigned long long)spec->split);
+                 (unsigned long long)spec->product.split);
         return false;
     }
     return !kernel->serves || kernel->serves(row, spec, error, error_size);
@@ -74,7 +74,7 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
 bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     char reason[256];
-    const gemm_kernel *kernel = kernels[spec->product];
+    const gemm_kernel *kernel = kernels[spec->product.kernel];
     return kernel_is_emitted(row, spec, reason, sizeof reason) &&
            (!kernel->fits || kernel->fits(row, spec, problem));
 }
@@ -89,31 +89,32 @@ bool gemm_is_empty(const kernel_problem *problem)
  * stream does so with experts only, and plans refuse the rows that would be too many for it. */
 static kernel_rule row_blocks(const kernel_spec *spec)
 {
-    const bool by_expert = spec->grouped && spec->product != KERNEL_PRODUCT_STRIPS;
-    const kernel_rule tiles =
-        by_expert ? routes_tiles_rule(spec->tile_rows) : rule_parts(NUMBER_M, spec->tile_rows);
-    return spec->product == KERNEL_PRODUCT_STREAM && !spec->grouped ? tiles : rule_capped(tiles);
+    const bool by_expert = spec->product.grouped && spec->product.kernel != KERNEL_PRODUCT_STRIPS;
+    const kernel_rule tiles = by_expert ? routes_tiles_rule(spec->product.tile_rows)
+                                        : rule_parts(NUMBER_M, spec->product.tile_rows);
+    return spec->product.kernel == KERNEL_PRODUCT_STREAM && !spec->product.grouped ? tiles
+                                                                                   : rule_capped(tiles);
 }
 
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    const gemm_kernel *kernel = kernels[spec->product];
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
-    const uint64_t outputs = (uint64_t)kernel->outputs(row, spec) * (spec->gated ? 2 : 1);
+    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
+    const uint64_t outputs = (uint64_t)kernel->outputs(row, spec) * (spec->epilogue.gated ? 2 : 1);
     kernel_geometry g = {
         .block = kernel->block ? kernel->block : kernel->block_of(row, spec),
         .grid = {rule_parts(by_columns ? NUMBER_ROWS : NUMBER_COLUMNS, outputs), row_blocks(spec)},
         .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
     if (kernel->strip)
         g.grid[2] = rule_parts(by_columns ? NUMBER_COLUMNS : NUMBER_ROWS, kernel->strip);
-    else if (spec->product == KERNEL_PRODUCT_LANEWISE)
-        g.grid[2] = rule_constant(spec->split);
+    else if (spec->product.kernel == KERNEL_PRODUCT_LANEWISE)
+        g.grid[2] = rule_constant(spec->product.split);
     return g;
 }
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    kernels[spec->product]->emit(b, row, spec);
+    kernels[spec->product.kernel]->emit(b, row, spec);
 }
 
 /* Adds the launch of the product itself. */
@@ -121,7 +122,7 @@ static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, 
                                 kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
-    step->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
+    step->rows_per_block = spec->product.grouped ? 0 : (uint32_t)spec->product.tile_rows;
     return step;
 }
 
@@ -138,15 +139,15 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
                      uint64_t partials, kernel_steps *steps)
 {
     kernel_step *step = add_product(row, spec, problem, steps);
-    if (spec->split == 1)
+    if (spec->product.split == 1)
         return;
     kernel_spec join = *spec;
-    join.product = KERNEL_PRODUCT_JOIN;
-    join.tile_rows = JOIN_ROWS;
+    join.product.kernel = KERNEL_PRODUCT_JOIN;
+    join.product.tile_rows = JOIN_ROWS;
     step_with_partials(step, partials);
     step_with_partials(add_product(row, &join, problem, steps), partials);
     const uint64_t end =
-        partials + spec->split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
+        partials + spec->product.split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
     steps->workspace = steps->workspace > end ? steps->workspace : end;
 }
 
@@ -197,14 +198,14 @@ static void add_lora(const kernel_spec *spec, const kernel_problem *problem, ker
     kernel_spec plain = kernel_spec_default();
     steps->workspace = space.partials;
     plain.data = spec->data;
-    plain.reduction = KERNEL_K_ROWS;
-    plain.alpha = QDNN_ALPHA_NUMBER;
+    plain.product.reduction = KERNEL_K_ROWS;
+    plain.epilogue.alpha = QDNN_ALPHA_NUMBER;
     int i =
         add_plain(problem, plain, QDNN_OPERAND_LORA_A, shape.k, problem->lora_rank, space.partials, steps);
     for (; i < steps->count; i++)
         step_from_workspace(&steps->at[i], QDNN_OPERAND_Y, space.between);
     plain.data = QDNN_DATA_F32;
-    plain.alpha = QDNN_ALPHA_NONE;
+    plain.epilogue.alpha = QDNN_ALPHA_NONE;
     kernel_problem second = *problem;
     second.x_stride = problem->lora_rank;
     i = add_plain(&second, plain, QDNN_OPERAND_LORA_B, problem->lora_rank, shape.outputs, space.partials,
@@ -246,10 +247,10 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
 /* Quantizes the rows of x to FP8, in the workspace after the routes. */
 static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
-    const kernel_row *row =
-        kernel_find(spec->x_fp8 == QDNN_DATA_F8E4M3 ? "quantize_dynamic_e4m3" : "quantize_dynamic_e5m2");
-    if (spec->grouped)
-        steps->workspace = routes_bytes(problem, spec->tile_rows);
+    const kernel_row *row = kernel_find(spec->product.x_fp8 == QDNN_DATA_F8E4M3 ? "quantize_dynamic_e4m3"
+                                                                                : "quantize_dynamic_e5m2");
+    if (spec->product.grouped)
+        steps->workspace = routes_bytes(problem, spec->product.tile_rows);
     return quantize_rows_steps(row, problem->quantizes, problem->m, gemm_shape_of(spec, problem).k, steps);
 }
 
@@ -272,18 +273,18 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     if (shape.k ==
         0) { /* no weight is read and sums are +0 in every mode: plain weights will do, without scales */
         row = plain_row(QDNN_DATA_F32);
-        own.product = KERNEL_PRODUCT_STAGED;
-        own.tile_rows = own.split = 1;
-        own.x_fp8 = 0;
+        own.product.kernel = KERNEL_PRODUCT_STAGED;
+        own.product.tile_rows = own.product.split = 1;
+        own.product.x_fp8 = 0;
     }
     row_codes x = {0};
     if (problem->quantizes)
         x = add_quantize(&own, problem, steps);
     const int first = steps->count;
-    if (kernels[own.product]->steps) {
-        kernels[own.product]->steps(row, &own, problem, steps);
+    if (kernels[own.product.kernel]->steps) {
+        kernels[own.product.kernel]->steps(row, &own, problem, steps);
     } else {
-        if (spec->grouped)
+        if (spec->product.grouped)
             routes_steps(kernel_find("route_rows"), &own, problem, steps);
         if (problem->lora_rank)
             add_lora(&own, problem, steps);
@@ -295,13 +296,13 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 
 gemm_args gemm_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     gemm_args a = {.all = kernel_declare(b, row, spec)};
     const ptx_val *number = a.all.number;
     a.m = number[NUMBER_M];
     a.k = number[by_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
     a.outputs = number[by_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
-    a.n = spec->gated ? ptx_shr(b, a.outputs, 1) : a.outputs;
+    a.n = spec->epilogue.gated ? ptx_shr(b, a.outputs, 1) : a.outputs;
     a.x_stride = number[NUMBER_X_STRIDE];
     a.y_stride = number[NUMBER_Y_STRIDE];
     return a;

@@ -284,8 +284,8 @@ gemv_tail gemv_tail_begin(ptx_builder *b, const gemv *g, ptx_val first)
 /* A number that divides K and a thread's k, so that K can only end at its multiples. Flat groups divide K. */
 static unsigned tail_step(const gemv *g)
 {
-    const uint64_t power = g->spec->group_size & -g->spec->group_size;
-    if (!g->shape.span || g->spec->groups != QDNN_GROUPS_FLAT)
+    const uint64_t power = g->spec->stored.group_size & -g->spec->stored.group_size;
+    if (!g->shape.span || g->spec->stored.groups != QDNN_GROUPS_FLAT)
         return 1;
     return power < gemv_unit(&g->shape) ? (unsigned)power : gemv_unit(&g->shape);
 }
@@ -373,7 +373,8 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
 static ptx_val weights_row(ptx_builder *b, const gemv *g, unsigned i)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned of_half = g->spec->gated ? s->outputs / 2 : s->outputs, step = s->of_block / s->outputs;
+    const unsigned of_half = g->spec->epilogue.gated ? s->outputs / 2 : s->outputs,
+                   step = s->of_block / s->outputs;
     ptx_val output = ptx_min(b, ptx_add(b, g->output, (int)(i % of_half * step)), g->last);
     ptx_val column = ptx_add(b, ptx_cvt(b, PTX_U32, g->column), output);
     return i < of_half ? column : ptx_add(b, column, ptx_cvt(b, PTX_U32, g->args.n));
@@ -471,7 +472,7 @@ static void multiply(ptx_builder *b, gemv *g)
 /* Groups per row. k is below 2^28 (gemv_fits), so 32 bits suffice. */
 static ptx_val groups_of_row(ptx_builder *b, const gemv *g)
 {
-    const uint64_t size = g->spec->group_size;
+    const uint64_t size = g->spec->stored.group_size;
     if ((size & (size - 1)) || size > ROUND)
         return ptx_cvt(b, PTX_U32, emit_divide_up(b, g->args.k, size));
     return ptx_shr(b, ptx_add(b, g->k, (int)size - 1), ceil_log2((unsigned)size));
@@ -480,7 +481,7 @@ static ptx_val groups_of_row(ptx_builder *b, const gemv *g)
 static void begin_block(ptx_builder *b, gemv *g)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned columns = g->spec->gated ? s->of_block / 2 : s->of_block;
+    const unsigned columns = g->spec->epilogue.gated ? s->of_block / 2 : s->of_block;
     ptx_val tid = ptx_tid_x(b);
     g->k = ptx_cvt(b, PTX_U32, g->args.k);
     g->m = ptx_cvt(b, PTX_U32, g->args.m);
@@ -529,7 +530,7 @@ static bool has_pairs(const ptx_builder *b)
 /* The rows of the block: neighbours, or a tile of one expert's rows, which may have no weights. */
 static void begin_tile(ptx_builder *b, gemv *g)
 {
-    if (!g->spec->grouped) {
+    if (!g->spec->product.grouped) {
         g->first_row = ptx_mul(b, ptx_ctaid_y(b), (int)g->shape.rows);
         return;
     }
@@ -545,7 +546,7 @@ static unsigned blocks_of_sm(const gemv *g, const format_row *format, bool has_t
     const gemv_shape *s = &g->shape;
     if (s->rows > 8)
         return 1;
-    if (g->spec->grouped || g->spec->gated || has_table || format_is_plain(format))
+    if (g->spec->product.grouped || g->spec->epilogue.gated || has_table || format_is_plain(format))
         return 2;
     if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
         return 4;
@@ -562,7 +563,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     const bool has_table = gemv_codec_of(row->format, spec)->open; /* or just its memory */
     ptx_minnctapersm(b, blocks_of_sm(&g, row->format, has_table));
-    if (spec->grouped) {
+    if (spec->product.grouped) {
         g.experts = row_tile_of_block(b, &g.args);
         g.args = row_tile_args(b, &g.experts, &g.args);
     }
@@ -577,7 +578,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     gemv_shape s = gemv_shape_of(row, spec, NULL);
-    return spec->gated ? s.of_block / 2 : s.of_block;
+    return spec->epilogue.gated ? s.of_block / 2 : s.of_block;
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)

@@ -10,7 +10,7 @@ static unsigned bits_of(const gemv *g)
  * are copied. */
 static bool nibbles_are_swapped(const gemv *g)
 {
-    return bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->shape.is_ragged;
+    return bits_of(g) == 4 && g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->shape.is_ragged;
 }
 
 /* The word that has element i of a chunk, and the code's place in it. */
@@ -83,7 +83,7 @@ static void any_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsi
 
 bool gemv_scales_last(const gemv *g)
 {
-    return g->in_pairs && g->codec->scales_last && g->spec->groups != QDNN_GROUPS_DEFAULT;
+    return g->in_pairs && g->codec->scales_last && g->spec->stored.groups != QDNN_GROUPS_DEFAULT;
 }
 
 static const gemv_codec any_with_zero = {.numbers = 2, .prepare = any_prepare, .decode = any_decode};
@@ -147,7 +147,7 @@ static ptx_val power_of_two(ptx_builder *b, int e)
 /* By how much codes exceed the integers that they stand for. */
 static int offset_of(const gemv *g)
 {
-    return g->spec->code == QDNN_CODE_UNSIGNED ? 0 : 1 << (bits_of(g) - 1);
+    return g->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 1 << (bits_of(g) - 1);
 }
 
 static bool has_zero_points(const gemv *g)
@@ -167,7 +167,7 @@ static ptx_val scale_serves(ptx_builder *b, const gemv *g, ptx_val scale)
 {
     ptx_val size = ptx_abs(b, scale);
     ptx_val below = ptx_setp(b, PTX_LE, size, power_of_two(b, SCALE_MOST));
-    if (g->spec->scale == QDNN_SCALE_F16)
+    if (g->spec->stored.scale == QDNN_SCALE_F16)
         return below;
     ptx_val above = ptx_setp(b, PTX_GE, size, power_of_two(b, SCALE_LEAST));
     return ptx_and(b, ptx_setp_or(b, PTX_EQ, size, 0.0f, above), below);
@@ -216,7 +216,7 @@ static ptx_val integer_at(ptx_builder *b, const gemv *g, ptx_val from, unsigned 
 {
     const unsigned bits = bits_of(g), at = place_of(g, place);
     const uint32_t mask = (1u << bits) - 1;
-    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
+    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
     ptx_val code = flip ? ptx_lop3(b, from, ptx_u32(b, mask << at), ptx_u32(b, flip << at),
                                    (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C)
                         : ptx_and(b, from, ptx_u32(b, mask << at));
@@ -279,7 +279,7 @@ static ptx_val narrow_prepare(ptx_builder *b, const gemv *g, const group_values 
 static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                           const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
     shifted s = shift_word(b, g, words[chunk]);
     for (unsigned i = 0; i < CHUNK; i++) {
         unsigned position, place;
@@ -322,7 +322,7 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
     numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
     numbers[3] = group->scale; /* unused; this value is at hand and costs no move */
     ptx_val size = ptx_abs(b, numbers[1]), most = ptx_f32(b, element_largest(QDNN_DATA_F32));
-    if (g->spec->scale == QDNN_SCALE_BF16 && !is_bf16(g))
+    if (g->spec->stored.scale == QDNN_SCALE_BF16 && !is_bf16(g))
         return ptx_setp_and(b, PTX_LE, size, most, is_f16(b, half, group->scale));
     return ptx_setp(b, PTX_LE, size, most);
 }
@@ -331,7 +331,7 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
  * it again. */
 static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, ptx_val *pair)
 {
-    const uint32_t flip = g->spec->code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
+    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
     const bool high = i % 2 && !is_bf16(g);
     const uint32_t exponent = is_bf16(g) ? 0x4300 : high ? 0x5400 : 0x6400;
     const uint32_t bits = (exponent | (high ? flip << 4 : flip)) * 0x10001u;
@@ -384,7 +384,7 @@ static bool is_integer_type(qdnnDataType_t type)
  * exact. */
 static bool scale_is_narrow(const kernel_spec *spec)
 {
-    return spec->scale == QDNN_SCALE_F16 || spec->scale == QDNN_SCALE_BF16;
+    return spec->stored.scale == QDNN_SCALE_F16 || spec->stored.scale == QDNN_SCALE_BF16;
 }
 
 static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
@@ -392,14 +392,14 @@ static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
     if (format->facts.zero_kind == QDNN_ZERO_NONE)
         return true;
     return format->facts.zero_kind == QDNN_ZERO_POINT && scale_is_narrow(spec) &&
-           (spec->zero_packed || is_integer_type(spec->zero));
+           (spec->stored.zero_packed || is_integer_type(spec->stored.zero));
 }
 
 /* The fast codecs make several numbers per group, which pays only for groups that are long enough. */
 static const gemv_codec *integer_codec(const format_row *format, const kernel_spec *spec)
 {
     const unsigned bits = format->facts.bits, span = gemv_span(format, spec);
-    if (bits == 2 || (span && span < 16) || spec->groups == QDNN_GROUPS_DEFAULT ||
+    if (bits == 2 || (span && span < 16) || spec->stored.groups == QDNN_GROUPS_DEFAULT ||
         !zero_is_exact(format, spec))
         return gemv_codec_plain(format);
     if (bits != 4 && bits != 8)
@@ -426,6 +426,6 @@ const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format,
     if (codec == &gemv_codec_table && format->facts.bits == 8 && is_converted)
         return gemv_codec_plain(format);
     if (codec == &narrow && sm && sm->number >= 100)
-        return spec->scale == QDNN_SCALE_BF16 ? &mixed_of_bf16 : &mixed;
+        return spec->stored.scale == QDNN_SCALE_BF16 ? &mixed_of_bf16 : &mixed;
     return codec;
 }

@@ -6,7 +6,7 @@
 
 ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
 {
-    if (!g->spec->grouped)
+    if (!g->spec->product.grouped)
         return ptx_cvt(b, PTX_U64, row);
     ptx_val of_tile = ptx_sub(b, row, g->first_row), exists = ptx_setp(b, PTX_LT, row, g->m);
     return row_tile_row(b, &g->experts, ptx_cvt(b, PTX_U64, of_tile), exists);
@@ -15,7 +15,8 @@ ptx_val gemv_row(ptx_builder *b, const gemv *g, ptx_val row)
 static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
 {
     const gemv_shape *s = &g->shape;
-    const unsigned columns = g->spec->gated ? l->outputs / 2 : l->outputs, step = s->of_block / s->outputs;
+    const unsigned columns = g->spec->epilogue.gated ? l->outputs / 2 : l->outputs,
+                   step = s->of_block / s->outputs;
     epilogue e = epilogue_begin(b, g->spec, &g->args);
     ptx_val output = ptx_mad(b, l->first_output, (int)step, g->output);
     ptx_val column = ptx_add(b, g->column, ptx_cvt(b, PTX_U64, output));
@@ -24,7 +25,8 @@ static void store_sums(ptx_builder *b, const gemv *g, const lanes_share *l)
         for (unsigned j = 0; j < l->rows; j++) {
             ptx_val n = ptx_add(b, column, ptx_u64(b, i * step)), m = ptx_add(b, row, (int)j);
             ptx_val sums[2] = {row_tile_sum(b, &g->experts, l->sums[i][j])};
-            sums[1] = g->spec->gated ? row_tile_sum(b, &g->experts, l->sums[columns + i][j]) : sums[0];
+            sums[1] =
+                g->spec->epilogue.gated ? row_tile_sum(b, &g->experts, l->sums[columns + i][j]) : sums[0];
             ptx_val exists = ptx_setp_and(b, PTX_LE, ptx_add(b, output, (int)(i * step)), g->last, l->holds);
             ptx_if(b, ptx_setp_and(b, PTX_LT, m, g->m, exists));
             epilogue_store(b, &e, gemv_row(b, g, m), n, sums, g->experts.expert);
@@ -39,7 +41,7 @@ void gemv_finish(ptx_builder *b, const gemv *g)
                      .rows = s->rows,
                      .lanes = s->chunks,
                      .threads = s->team,
-                     .keeps_outputs = g->spec->gated};
+                     .keeps_outputs = g->spec->epilogue.gated};
     for (unsigned i = 0; i < s->outputs; i++)
         for (unsigned j = 0; j < s->rows; j++)
             for (unsigned c = 0; c < gemv_sums_of(g); c++) {

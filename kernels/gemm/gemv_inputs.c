@@ -182,9 +182,9 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
 
 unsigned gemv_span(const format_row *format, const kernel_spec *spec)
 {
-    if (format_is_plain(format) || spec->groups == QDNN_GROUPS_DEFAULT || spec->channels == 1)
+    if (format_is_plain(format) || spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1)
         return 0;
-    uint64_t power = spec->group_size & -spec->group_size;
+    uint64_t power = spec->stored.group_size & -spec->stored.group_size;
     if (gemv_is_ragged(spec) && power < CHUNK)
         return ROUND; /* only used where one group covers the whole row */
     return power < ROUND ? (unsigned)power : ROUND;
@@ -300,9 +300,9 @@ ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val s
 /* Whether scales and zeros lie in the plain order, group number = output * groups + k / group_size. */
 static bool is_linear(const kernel_spec *spec)
 {
-    return spec->channels == 0 && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-           spec->scale_swizzle == QDNN_SWIZZLE_NONE && spec->group_rows == 1 && !spec->nested &&
-           !spec->zero_packed;
+    return spec->stored.channels == 0 && spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && spec->stored.group_rows == 1 &&
+           !spec->stored.nested && !spec->stored.zero_packed;
 }
 
 static ptx_val join(ptx_builder *b, ptx_val all, ptx_val one)
@@ -322,12 +322,12 @@ static ptx_val run_from(ptx_builder *b, const gemv *g, const number_loader *l, p
 static void runs_begin(ptx_builder *b, const gemv *g, number_loader *l)
 {
     const sidecars *side = &g->w.matrix.q.side;
-    const unsigned scale = scale_bytes(g->spec->scale), zero = element_bytes(g->spec->zero);
+    const unsigned scale = scale_bytes(g->spec->stored.scale), zero = element_bytes(g->spec->stored.zero);
     const bool has_zero = format_has_zero(g->w.coding.format);
     l->scale_step = ptx_mul_wide(b, g->groups, ptx_u32(b, l->step * scale));
     if (has_zero)
         l->zero_step = ptx_mul_wide(b, g->groups, ptx_u32(b, l->step * zero));
-    for (unsigned half = 0; half < (g->spec->gated ? 2 : 1); half++) {
+    for (unsigned half = 0; half < (g->spec->epilogue.gated ? 2 : 1); half++) {
         l->scale_from[half] = run_from(b, g, l, side->scale, half, scale);
         if (has_zero)
             l->zero_from[half] = run_from(b, g, l, side->zero, half, zero);
@@ -339,7 +339,8 @@ static number_loader numbers_begin(ptx_builder *b, const gemv *g, unsigned toget
 {
     const gemv_shape *s = &g->shape;
     const unsigned threads = s->warps * WARP, all = s->tile / s->span / together;
-    const unsigned slots = all < threads ? all : threads, of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned slots = all < threads ? all : threads,
+                   of_half = s->of_block / (g->spec->epilogue.gated ? 2 : 1);
     ptx_val tid = ptx_tid_x(b), slot = ptx_and(b, tid, (int)slots - 1);
     number_loader l = {
         .step = threads / slots, .passes = all / slots, .first = ptx_shr(b, tid, ceil_log2(slots))};
@@ -356,9 +357,9 @@ static bool has_quads(const gemv *g)
 {
     const gemv_shape *s = &g->shape;
     const unsigned quads = s->span ? s->tile / s->span / QUAD : 0;
-    return quads && !s->is_ragged && is_linear(g->spec) && g->spec->scale == QDNN_SCALE_E4M3 &&
-           g->codec->numbers == 1 && s->span == g->spec->group_size &&
-           s->of_block / (g->spec->gated ? 2 : 1) * quads >= s->warps * WARP;
+    return quads && !s->is_ragged && is_linear(g->spec) && g->spec->stored.scale == QDNN_SCALE_E4M3 &&
+           g->codec->numbers == 1 && s->span == g->spec->stored.group_size &&
+           s->of_block / (g->spec->epilogue.gated ? 2 : 1) * quads >= s->warps * WARP;
 }
 
 void gemv_begin_inputs(ptx_builder *b, gemv *g)
@@ -398,7 +399,7 @@ static void stage_scale_quads(ptx_builder *b, const gemv *g, ptx_val k, ptx_val 
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->quad_loader;
-    const unsigned of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned of_half = s->of_block / (g->spec->epilogue.gated ? 2 : 1);
     ptx_val from = {0}, group = ptx_shr(b, k, ceil_log2(s->span));
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val scales[QUAD];
@@ -420,20 +421,20 @@ typedef struct number_run {
 static number_run run_begin(ptx_builder *b, const gemv *g, unsigned half, ptx_val group)
 {
     const number_loader *l = &g->number_loader;
-    number_run r = {.scale = ptx_at(b, l->scale_from[half], group, scale_bytes(g->spec->scale))};
+    number_run r = {.scale = ptx_at(b, l->scale_from[half], group, scale_bytes(g->spec->stored.scale))};
     if (format_has_zero(g->w.coding.format))
-        r.zero = ptx_at(b, l->zero_from[half], group, element_bytes(g->spec->zero));
+        r.zero = ptx_at(b, l->zero_from[half], group, element_bytes(g->spec->stored.zero));
     return r;
 }
 
 /* Loads the group and advances to the next output. */
 static group_values run_next(ptx_builder *b, const gemv *g, number_run *r)
 {
-    group_values v = {.scale = emit_load_scale(b, g->spec->scale, r->scale, 0)};
+    group_values v = {.scale = emit_load_scale(b, g->spec->stored.scale, r->scale, 0)};
     r->scale = ptx_add(b, r->scale, g->number_loader.scale_step);
     if (!format_has_zero(g->w.coding.format))
         return v;
-    v.zero = group_zero_from(b, &g->w.coding, emit_load(b, g->spec->zero, r->zero, 0));
+    v.zero = group_zero_from(b, &g->w.coding, emit_load(b, g->spec->stored.zero, r->zero, 0));
     r->zero = ptx_add(b, r->zero, g->number_loader.zero_step);
     return v;
 }
@@ -451,10 +452,10 @@ static ptx_val stage_outputs(ptx_builder *b, const gemv *g, ptx_val k, unsigned 
 {
     const gemv_shape *s = &g->shape;
     const number_loader *l = &g->number_loader;
-    const unsigned of_half = s->of_block / (g->spec->gated ? 2 : 1);
+    const unsigned of_half = s->of_block / (g->spec->epilogue.gated ? 2 : 1);
     const unsigned more = gemv_slot_offset(s, g->codec, pass * s->warps * WARP);
     ptx_val serves = {0};
-    ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->group_size));
+    ptx_val group = ptx_cvt(b, PTX_U32, emit_divide(b, ptx_cvt(b, PTX_U64, k), g->spec->stored.group_size));
     number_run run = {0};
     for (unsigned i = 0; i < s->of_block; i += l->step) {
         ptx_val made[GEMV_NUMBERS_MAX];

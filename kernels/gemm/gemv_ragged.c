@@ -21,7 +21,7 @@ static bool words_are_whole(const gemv *g)
 {
     const unsigned of_unit = gemv_unit(&g->shape) * bits_of(g);
     return bits_of(g) == BITS_OF_WORD ||
-           (g->spec->layout == QDNN_LAYOUT_WORDS_ROWS && of_unit % BITS_OF_WORD == 0);
+           (g->spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS && of_unit % BITS_OF_WORD == 0);
 }
 
 /* ---- Where rows lie ---- */
@@ -29,7 +29,8 @@ static bool words_are_whole(const gemv *g)
 /* Bits from row to row. */
 static ptx_val row_bits(ptx_builder *b, const gemv *g)
 {
-    const bool in_words = !format_is_plain(g->w.coding.format) && g->spec->layout == QDNN_LAYOUT_WORDS_ROWS;
+    const bool in_words =
+        !format_is_plain(g->w.coding.format) && g->spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS;
     return in_words ? ptx_shl(b, g->w.matrix.row_words, 5) : ptx_mul(b, g->args.k, ptx_u64(b, bits_of(g)));
 }
 
@@ -52,14 +53,14 @@ void gemv_begin_ragged(ptx_builder *b, gemv *g)
     const gemv_shape *s = &g->shape;
     ptx_val shared = ptx_shared(b, "stretches", PTX_U32, s->of_block * s->pitch / 4, LOAD_BYTES);
     ptx_val bits = row_bits(b, g), all = ptx_mul(b, g->args.outputs, bits);
-    g->ragged.rows =
-        (stretches){.outputs = s->outputs,
-                    .team = s->team,
-                    .vectors = s->vectors,
-                    .align = SECTOR_BYTES,
-                    .swaps_nibbles = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST,
-                    .thread = g->thread,
-                    .first = g->w.codes};
+    g->ragged.rows = (stretches){.outputs = s->outputs,
+                                 .team = s->team,
+                                 .vectors = s->vectors,
+                                 .align = SECTOR_BYTES,
+                                 .swaps_nibbles = bits_of(g) == 4 &&
+                                                  g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST,
+                                 .thread = g->thread,
+                                 .first = g->w.codes};
     g->ragged.rows.end = ptx_add(b, g->w.codes, ptx_shr(b, ptx_add(b, all, ptx_u64(b, 7)), 3));
     g->ragged.before = ptx_var(b, ptx_u64(b, 0));
     for (unsigned i = 0; i < s->outputs; i++)

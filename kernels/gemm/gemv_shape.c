@@ -30,7 +30,7 @@ static unsigned between(unsigned least, unsigned x, unsigned most)
 
 bool gemv_is_ragged(const kernel_spec *spec)
 {
-    return spec->product == KERNEL_PRODUCT_RAGGED;
+    return spec->product.kernel == KERNEL_PRODUCT_RAGGED;
 }
 
 /* Stretches of rows: the codes of a turn, what precedes them in their sector, and a word behind them. Outputs lie such that the
@@ -66,7 +66,7 @@ static bool set_tile(const kernel_spec *spec, const format_row *format, const ge
                      gemv_shape *s)
 {
     const unsigned least = between(s->turn, s->warps / s->rows, s->warps) * ROUND;
-    const unsigned of_half = s->of_block / (spec->gated ? 2 : 1);
+    const unsigned of_half = s->of_block / (spec->epilogue.gated ? 2 : 1);
     s->tile = TILE_MAX;
     s->span = gemv_span(format, spec);
     while (s->tile > least && !tile_has_room(codec, format, s))
@@ -93,14 +93,15 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
 {
     const gemv_codec *codec = gemv_codec_of(row->format, spec);
 
-    const unsigned bits = row->format->facts.bits, most = spec->grouped ? 2 : 4; /* experts take registers */
+    const unsigned bits = row->format->facts.bits,
+                   most = spec->product.grouped ? 2 : 4; /* experts take registers */
     gemv_shape s = {.chunks = bits >= 16          ? 1
                               : bits & (bits - 1) ? 4
                                                   : 16 / bits,
-                    .rows = (unsigned)spec->tile_rows,
+                    .rows = (unsigned)spec->product.tile_rows,
                     .is_ragged = gemv_is_ragged(spec),
                     .numbers_between = codec->open && !(sm && sm->shared_block > 64 * 1024)};
-    s.outputs = between(spec->gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
+    s.outputs = between(spec->epilogue.gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
     s.team = LANES / s.chunks;
@@ -113,7 +114,7 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
         return s;
     }
     s.turn = TURN_MAX;
-    if (s.rows > 1 || spec->grouped || !set_tile(spec, row->format, codec, &s)) {
+    if (s.rows > 1 || spec->product.grouped || !set_tile(spec, row->format, codec, &s)) {
         s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
         set_tile(spec, row->format, codec, &s);
     }
@@ -133,20 +134,20 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
 {
     if (gemv_span(row->format, spec) == 0)
         return true;
-    return spec->groups != QDNN_GROUPS_COLUMNS &&
+    return spec->stored.groups != QDNN_GROUPS_COLUMNS &&
            (gemv_is_ragged(spec) || gemv_span(row->format, spec) >= 16);
 }
 
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->tile_rows;
+    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->product.tile_rows;
     if (bits == 0)
         return refuse(spec, error, error_size, "codes must not lie in blocks");
     if ((bits & (bits - 1)) != 0 && !gemv_is_ragged(spec))
         return refuse(spec, error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
-    if (spec->reduction != KERNEL_K_COLUMNS)
+    if (spec->product.reduction != KERNEL_K_COLUMNS)
         return refuse(spec, error, error_size, "reduction must be columns");
-    if (spec->layout != QDNN_LAYOUT_BYTES && spec->layout != QDNN_LAYOUT_WORDS_ROWS)
+    if (spec->stored.layout != QDNN_LAYOUT_BYTES && spec->stored.layout != QDNN_LAYOUT_WORDS_ROWS)
         return refuse(spec, error, error_size, "layout must be bytes or words");
     if (!groups_serve(row, spec))
         return refuse(spec, error, error_size,
@@ -162,8 +163,8 @@ static bool shape_fits(const kernel_row *row, const kernel_spec *spec, const ker
 {
     const uint64_t most = UINT64_C(1) << 28;
     return problem->columns < most && problem->rows < most && problem->m < UINT16_MAX &&
-           (spec->groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
-            problem->columns % spec->group_size == 0);
+           (spec->stored.groups != QDNN_GROUPS_FLAT || gemv_span(row->format, spec) == 0 ||
+            problem->columns % spec->stored.group_size == 0);
 }
 
 /* A thread's 16 bytes are whole, and so are the spans of numbers. */
@@ -178,6 +179,6 @@ bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_prob
 bool gemv_ragged_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const bool has_groups = gemv_span(row->format, spec) != 0;
-    return shape_fits(row, spec, problem) &&
-           (!has_groups || spec->group_size % CHUNK == 0 || problem->columns <= spec->group_size);
+    return shape_fits(row, spec, problem) && (!has_groups || spec->stored.group_size % CHUNK == 0 ||
+                                              problem->columns <= spec->stored.group_size);
 }

@@ -13,7 +13,7 @@ int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
 {
     bool is_converted = ptx_target(b) && ptx_target(b)->number >= 89;
     return g->codec == &gemv_codec_table && g->w.coding.format->codec == &codec_e2m1 &&
-                   g->spec->scale == QDNN_SCALE_E4M3 && !is_converted
+                   g->spec->stored.scale == QDNN_SCALE_E4M3 && !is_converted
                ? 120
                : 0;
 }
@@ -34,7 +34,7 @@ static ptx_val number_of(ptx_builder *b, const void *user, ptx_val byte, unsigne
 /* Entries hold their two numbers in the order of elements. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
-    bool swapped = bits_of(g) == 4 && g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
+    bool swapped = bits_of(g) == 4 && g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
     g->table =
         byte_table_fill(b, g->table.base, g->shape.warps * WARP, 8 / bits_of(g), swapped, number_of, g);
 }
@@ -63,7 +63,7 @@ static void table_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
 static void table_decode_pair(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                               unsigned other, ptx_val out[CHUNK])
 {
-    const unsigned swap = g->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const unsigned swap = g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     const unsigned select = (PTX_LOP_A & PTX_LOP_C) | (PTX_LOP_B & ~PTX_LOP_C & 0xFF);
     ptx_val low = ptx_u32(b, 0x0F0F0F0F), first = words[chunk], second = words[other];
     ptx_val codes[2] = {ptx_lop3(b, first, ptx_shl(b, second, 4), low, select),

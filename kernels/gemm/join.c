@@ -17,7 +17,7 @@ static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     (void)row;
-    if (spec->split > 1)
+    if (spec->product.split > 1)
         return true;
     snprintf(error, error_size, "split is 1; product join takes 2 and more");
     return false;
@@ -28,11 +28,11 @@ static ptx_val joined(ptx_builder *b, const kernel_spec *spec, const gemm_args *
 {
     ptx_val sums[SPLIT_MAX], stride = ptx_shl(b, ptx_mul(b, args->m, args->outputs), 2);
     ptx_val at = ptx_at(b, args->all.partials, ptx_mad(b, row, args->outputs, output), 4);
-    for (unsigned i = 0; i < spec->split; i++) {
+    for (unsigned i = 0; i < spec->product.split; i++) {
         sums[i] = ptx_ld_global_nc(b, PTX_F32, at, 0);
         at = ptx_add(b, at, stride);
     }
-    for (unsigned count = (unsigned)spec->split / 2; count; count /= 2)
+    for (unsigned count = (unsigned)spec->product.split / 2; count; count /= 2)
         for (unsigned i = 0; i < count; i++)
             sums[i] = ptx_add(b, sums[2 * i], sums[2 * i + 1]);
     return sums[0];
@@ -47,7 +47,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_val m =
         ptx_for(b, ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), args.m, ptx_cvt(b, PTX_U64, ptx_sreg(b, "nctaid.y")));
     ptx_val sums[2] = {joined(b, spec, &args, m, n)};
-    if (spec->gated)
+    if (spec->epilogue.gated)
         sums[1] = joined(b, spec, &args, m, ptx_add(b, n, args.n));
     epilogue_store(b, &e, m, n, sums, (ptx_val){0});
     ptx_end_for(b);

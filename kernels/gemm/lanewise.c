@@ -20,17 +20,17 @@
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    const unsigned outputs = OUTPUTS / (unsigned)spec->tile_rows;
-    return spec->gated ? outputs / 2 : outputs;
+    const unsigned outputs = OUTPUTS / (unsigned)spec->product.tile_rows;
+    return spec->epilogue.gated ? outputs / 2 : outputs;
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     (void)row;
-    if (spec->tile_rows == 32 || spec->tile_rows == 64 || spec->tile_rows == 128)
+    if (spec->product.tile_rows == 32 || spec->product.tile_rows == 64 || spec->product.tile_rows == 128)
         return true;
     snprintf(error, error_size, "tile_rows is %llu; product lanewise takes 32, 64 or 128",
-             (unsigned long long)spec->tile_rows);
+             (unsigned long long)spec->product.tile_rows);
     return false;
 }
 
@@ -224,16 +224,16 @@ static void store_partial_sums(ptx_builder *b, const lanewise *t, ptx_val m, ptx
     ptx_val part = ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), row = ptx_mad(b, part, t->args.m, m);
     ptx_val at = ptx_at(b, t->args.all.partials, ptx_mad(b, row, t->args.outputs, n), 4);
     ptx_st_global(b, at, 0, sums[0]);
-    if (t->spec->gated)
+    if (t->spec->epilogue.gated)
         ptx_st_global(b, ptx_at(b, at, t->args.n, 4), 0, sums[1]);
 }
 
 /* Completes the thread's outputs, one after another, from local memory. */
 static void finish(ptx_builder *b, const lanewise *t)
 {
-    const unsigned pair = t->spec->gated ? 2 : 1, across = SIDE / pair;
+    const unsigned pair = t->spec->epilogue.gated ? 2 : 1, across = SIDE / pair;
     epilogue e = {0};
-    if (t->spec->split == 1)
+    if (t->spec->product.split == 1)
         e = epilogue_begin(b, t->spec, &t->args);
     ptx_val lane = ptx_laneid(b), sums[2];
     ptx_val row = ptx_add(b, t->warp_row, ptx_shr(b, lane, 3));
@@ -251,7 +251,7 @@ static void finish(ptx_builder *b, const lanewise *t)
                (int)pair);
     for (unsigned j = 0; j < pair; j++)
         sums[j] = row_tile_sum(b, &t->at, sums[j]);
-    if (t->spec->split > 1)
+    if (t->spec->product.split > 1)
         store_partial_sums(b, t, m, n, sums);
     else
         epilogue_store(b, &e, m, n, sums, t->at.expert);
@@ -309,25 +309,25 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
 {
     ptx_minnctapersm(b, 2); /* no limit on registers */
     lanewise t = {.spec = spec,
-                  .rows = (unsigned)spec->tile_rows,
-                  .columns = OUTPUTS / (unsigned)spec->tile_rows,
+                  .rows = (unsigned)spec->product.tile_rows,
+                  .columns = OUTPUTS / (unsigned)spec->product.tile_rows,
                   .args = gemm_declare(b, row, spec)};
     t.x_items = t.rows * CHUNKS < THREADS ? 1 : t.rows * CHUNKS / THREADS;
     t.w_items = t.columns * CHUNKS / THREADS;
-    if (!spec->grouped)
+    if (!spec->product.grouped)
         begin_weights(b, row, &t);
     t.shared = ptx_shared(b, "stages", PTX_F32, 2 * lanewise_buffer_bytes(&t) / 4, LOAD_BYTES);
     t.partials = ptx_local(b, "waiting", PTX_F32, PARTIALS * SIDE * SIDE, LOAD_BYTES);
     t.tid = ptx_tid_x(b);
     t.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
-    t.lanes = ptx_u32(b, 32 / (unsigned)spec->split);
-    t.first_lane = spec->split > 1 ? ptx_mul(b, ptx_ctaid_z(b), t.lanes) : ptx_u32(b, 0);
+    t.lanes = ptx_u32(b, 32 / (unsigned)spec->product.split);
+    t.first_lane = spec->product.split > 1 ? ptx_mul(b, ptx_ctaid_z(b), t.lanes) : ptx_u32(b, 0);
     place_thread(b, &t);
-    if (!spec->grouped)
+    if (!spec->product.grouped)
         lanewise_place_weights(b, &t);
     ptx_uniform(b);
     t.at = row_tiles_begin(b, spec, &t.args);
-    if (spec->grouped) {
+    if (spec->product.grouped) {
         ptx_syncthreads(b); /* tables of the previous tile may still be in use */
         t.args = row_tile_args(b, &t.at, &t.args);
         begin_weights(b, row, &t);

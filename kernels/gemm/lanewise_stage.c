@@ -24,7 +24,7 @@ unsigned lanewise_buffer_bytes(const lanewise *t)
  * thread has both. */
 static ptx_val output_of(ptx_builder *b, const lanewise *t, ptx_val number)
 {
-    if (!t->spec->gated)
+    if (!t->spec->epilogue.gated)
         return ptx_add(b, t->column, ptx_cvt(b, PTX_U64, number));
     ptx_val index = ptx_or(b, ptx_shl(b, ptx_shr(b, number, 4), 3), ptx_and(b, number, 7));
     ptx_val a = ptx_add(b, t->column, ptx_cvt(b, PTX_U64, index)), other = ptx_add(b, a, t->args.n);

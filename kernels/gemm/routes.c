@@ -72,7 +72,7 @@ kernel_geometry routes_geometry(const kernel_row *row, const kernel_spec *spec)
 void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps)
 {
-    const uint64_t bytes = routes_bytes(problem, spec->tile_rows);
+    const uint64_t bytes = routes_bytes(problem, spec->product.tile_rows);
     steps_add(steps, row, spec, problem);
     if (steps->workspace < bytes) /* they come first; other parts may already follow */
         steps->workspace = bytes;
@@ -167,8 +167,8 @@ void emit_routes(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     routes r = routes_at(b, &args);
     ptx_val index = args.operand[QDNN_OPERAND_EXPERT_INDEX];
     count_rows(b, &r, index);
-    place_slots(b, &r, spec->tile_rows);
-    place_rows(b, &r, index, spec->tile_rows);
+    place_slots(b, &r, spec->product.tile_rows);
+    place_rows(b, &r, index, spec->product.tile_rows);
 }
 
 /* ---- Tiles of rows in a product ---- */
@@ -211,9 +211,9 @@ row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args)
 
 row_tile row_tiles_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
 {
-    if (spec->grouped)
+    if (spec->product.grouped)
         return sorted_tiles_begin(b, args);
-    ptx_val rows = ptx_u32(b, (uint32_t)spec->tile_rows);
+    ptx_val rows = ptx_u32(b, (uint32_t)spec->product.tile_rows);
     row_tile t = {.first = ptx_for(b, ptx_mul_wide(b, ptx_ctaid_y(b), rows), args->m,
                                    ptx_mul_wide(b, ptx_sreg(b, "nctaid.y"), rows))};
     t.count = ptx_sub(b, args->m, t.first);

@@ -10,7 +10,7 @@ static unsigned bits_of(const weights *w)
 /* Interleaved words: a stream of codes runs down each column. */
 static bool in_columns(const weights *w)
 {
-    return w->coding.spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+    return w->coding.spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
 }
 
 static bool is_plain(const weights *w)
@@ -20,7 +20,7 @@ static bool is_plain(const weights *w)
 
 bool runs_along_k(const weights *w)
 {
-    return w->layout || in_columns(w) == (w->coding.spec->reduction == KERNEL_K_ROWS);
+    return w->layout || in_columns(w) == (w->coding.spec->product.reduction == KERNEL_K_ROWS);
 }
 
 bool runs_exist(const weights *w)
@@ -41,20 +41,20 @@ static ptx_val is_multiple(ptx_builder *b, ptx_val x, unsigned of)
 /* Codes of 3, 5 or 6 bits in dense bytes are read as a stream of words, so the last word must be complete. */
 static bool is_odd_stream(const weights *w)
 {
-    return w->coding.spec->layout == QDNN_LAYOUT_BYTES && !codes_are_direct(&w->coding);
+    return w->coding.spec->stored.layout == QDNN_LAYOUT_BYTES && !codes_are_direct(&w->coding);
 }
 
 static unsigned codes_alignment(const weights *w)
 {
     if (is_plain(w))
         return LOAD_BYTES;
-    return w->coding.spec->layout == QDNN_LAYOUT_BYTES && !is_odd_stream(w) ? bits_of(w) : 4;
+    return w->coding.spec->stored.layout == QDNN_LAYOUT_BYTES && !is_odd_stream(w) ? bits_of(w) : 4;
 }
 
 /* Whether distances in bytes, from row to row and from chunk to chunk, fit into 32 bits. */
 static ptx_val is_moderate(ptx_builder *b, const weights *w, ptx_val all)
 {
-    if (w->layout || w->coding.spec->reduction == KERNEL_K_ROWS) /* else K is the columns */
+    if (w->layout || w->coding.spec->product.reduction == KERNEL_K_ROWS) /* else K is the columns */
         all = ptx_setp_and(b, PTX_LT, w->k, ptx_u64(b, UINT64_C(1) << 31), all);
     return w->layout ? all : ptx_setp_and(b, PTX_LT, w->matrix.columns, ptx_u64(b, UINT64_C(1) << 28), all);
 }
@@ -76,7 +76,7 @@ ptx_val runs_allowed(ptx_builder *b, const weights *w, ptx_val second)
 
 static bool by_columns(const weights *w)
 {
-    return w->coding.spec->reduction == KERNEL_K_COLUMNS;
+    return w->coding.spec->product.reduction == KERNEL_K_COLUMNS;
 }
 
 /* Whether the address of a run follows from base and k by simple steps: runs of whole bytes or words.
@@ -91,7 +91,7 @@ static bool is_direct(const weights *w)
 static ptx_val row_bytes(ptx_builder *b, const weights *w)
 {
     const kernel_spec *spec = w->coding.spec;
-    if (!is_plain(w) && spec->layout != QDNN_LAYOUT_BYTES)
+    if (!is_plain(w) && spec->stored.layout != QDNN_LAYOUT_BYTES)
         return ptx_shl(b, w->matrix.row_words, 2);
     return ptx_shr(b, ptx_mul(b, w->matrix.columns, ptx_u64(b, bits_of(w))), 3);
 }
@@ -126,18 +126,19 @@ static bool lines_stand_alone(const weights *w)
 {
     const kernel_spec *spec = w->coding.spec;
     return !w->layout && !is_plain(w) && by_columns(w) && !in_columns(w) &&
-           spec->groups == QDNN_GROUPS_ROWS && spec->scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-           spec->scale_swizzle == QDNN_SWIZZLE_NONE && !spec->nested && !spec->zero_packed;
+           spec->stored.groups == QDNN_GROUPS_ROWS && spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
+           spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && !spec->stored.nested &&
+           !spec->stored.zero_packed;
 }
 
 static void open_line_alone(ptx_builder *b, const weights *w, run_base *base)
 {
     const kernel_spec *spec = w->coding.spec;
-    ptx_val number = ptx_mul(b, emit_divide(b, base->output, spec->group_rows), w->matrix.groups);
+    ptx_val number = ptx_mul(b, emit_divide(b, base->output, spec->stored.group_rows), w->matrix.groups);
     sidecars *side = &base->matrix.q.side;
-    side->scale = ptx_at(b, side->scale, number, scale_bytes(spec->scale));
+    side->scale = ptx_at(b, side->scale, number, scale_bytes(spec->stored.scale));
     if (format_has_zero(w->coding.format))
-        side->zero = ptx_at(b, side->zero, number, element_bytes(spec->zero));
+        side->zero = ptx_at(b, side->zero, number, element_bytes(spec->stored.zero));
     base->line = ptx_mov(b, ptx_u64(b, 0));
 }
 
@@ -181,7 +182,7 @@ static void fetch_direct(ptx_builder *b, const weights *w, ptx_val address, ptx_
         return;
     }
     codes_load(b, &w->matrix.q, address, 0, CHUNK, quads);
-    if (w->coding.spec->layout == QDNN_LAYOUT_AWQ) /* the second four lie 8 bits above the first */
+    if (w->coding.spec->stored.layout == QDNN_LAYOUT_AWQ) /* the second four lie 8 bits above the first */
         quads[1] = ptx_shr(b, quads[0], 8);
 }
 
@@ -207,7 +208,7 @@ static void fetch_row(ptx_builder *b, const weights *w, ptx_val row, ptx_val col
 {
     const matrix *m = &w->matrix;
     word_stream s = {.bits = bits_of(w), .first = w->codes};
-    if (w->coding.spec->layout == QDNN_LAYOUT_BYTES) {
+    if (w->coding.spec->stored.layout == QDNN_LAYOUT_BYTES) {
         stream_quads(b, &s, ptx_mad(b, row, m->columns, column), CHUNK, quads);
         return;
     }
@@ -248,9 +249,9 @@ static void fetch_grouped(ptx_builder *b, const weights *w, ptx_val k, weight_ru
 
 static unsigned position_of(const weights *w, unsigned element)
 {
-    return w->coding.spec->layout == QDNN_LAYOUT_BYTES
+    return w->coding.spec->stored.layout == QDNN_LAYOUT_BYTES
                ? quad_position(&w->coding, element)
-               : stream_position(bits_of(w), w->coding.spec->layout == QDNN_LAYOUT_AWQ, element);
+               : stream_position(bits_of(w), w->coding.spec->stored.layout == QDNN_LAYOUT_AWQ, element);
 }
 
 static void decode_grouped(ptx_builder *b, const weights *w, const weight_run *run, ptx_val *values)

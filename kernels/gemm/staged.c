@@ -33,23 +33,23 @@ typedef struct staged {
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    return spec->gated ? OUTPUTS / 2 : OUTPUTS;
+    return spec->epilogue.gated ? OUTPUTS / 2 : OUTPUTS;
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     (void)row;
-    if (spec->tile_rows <= ROWS_MAX)
+    if (spec->product.tile_rows <= ROWS_MAX)
         return true;
     snprintf(error, error_size, "tile_rows is %llu; product staged takes 1 to %d",
-             (unsigned long long)spec->tile_rows, ROWS_MAX);
+             (unsigned long long)spec->product.tile_rows, ROWS_MAX);
     return false;
 }
 
 /* Looks up sorted rows; those of other products are neighbours, and known anyway. */
 static void find_rows(ptx_builder *b, staged *s)
 {
-    for (unsigned i = 0; i < s->rows && s->spec->grouped; i++) {
+    for (unsigned i = 0; i < s->rows && s->spec->product.grouped; i++) {
         s->has[i] = row_tile_has(b, &s->at, ptx_u64(b, i));
         s->row[i] = row_tile_row(b, &s->at, ptx_u64(b, i), s->has[i]);
     }
@@ -66,13 +66,13 @@ static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
     ptx_val count = ptx_cvt(b, PTX_U32, ptx_min(b, s->at.count, ptx_u64(b, ROWS_MAX))), from = {0};
     for (unsigned i = 0; i < s->rows; i++) {
         ptx_val value = ptx_var(b, ptx_f32(b, 0));
-        if (s->spec->grouped)
+        if (s->spec->product.grouped)
             from = ptx_at(b, x, ptx_mad(b, s->row[i], stride, at), bytes);
         else
             from =
                 i ? ptx_at(b, from, stride, bytes) : ptx_at(b, x, ptx_mad(b, s->at.first, stride, at), bytes);
-        ptx_if(b, s->spec->grouped ? ptx_and(b, s->has[i], inside)
-                                   : ptx_setp_and(b, PTX_GT, count, (int)i, inside));
+        ptx_if(b, s->spec->product.grouped ? ptx_and(b, s->has[i], inside)
+                                           : ptx_setp_and(b, PTX_GT, count, (int)i, inside));
         ptx_assign(b, value, emit_load(b, type, from, 0));
         ptx_end_if(b);
         ptx_st_shared(b, to, (int)(i * ROUND_BYTES), value);
@@ -117,7 +117,7 @@ static void finish(ptx_builder *b, const staged *s)
     ptx_val has_row = ptx_setp_and(b, PTX_LT, lane, (int)s->rows, has);
     ptx_val row = row_tile_row(b, &s->at, wide, has_row);
     ptx_val column = ptx_add(b, s->column, ptx_cvt(b, PTX_U64, ptx_shr(b, ptx_tid_x(b), 5)));
-    for (unsigned j = 0; j < (s->spec->gated ? 1 : OF_WARP); j++) {
+    for (unsigned j = 0; j < (s->spec->epilogue.gated ? 1 : OF_WARP); j++) {
         ptx_val n = j ? ptx_add(b, column, j * WARPS) : column;
         ptx_if(b, ptx_setp_and(b, PTX_LT, n, s->args.n, has_row));
         epilogue_store(b, &e, row, n, &mine[j], s->at.expert);
@@ -131,7 +131,7 @@ static void multiply(ptx_builder *b, staged *s)
     for (unsigned i = 0; i < s->rows; i++)
         for (unsigned j = 0; j < OF_WARP; j++)
             s->sums[i][j] = ptx_var(b, ptx_f32(b, 0));
-    ptx_val second = s->spec->gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
+    ptx_val second = s->spec->epilogue.gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
     ptx_val k = ptx_for(b, ptx_u64(b, 0), row_tile_size(b, &s->at, s->args.k), ptx_u64(b, ROUND));
     weights_stage(b, &s->w, &s->tile, s->column, second, k);
     stage_x(b, s, k);
@@ -145,9 +145,9 @@ static void multiply(ptx_builder *b, staged *s)
 static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     /* Up to 128 registers; sorted rows of a full tile, each looked up once, take more on some targets. */
-    ptx_minnctapersm(b, spec->grouped && spec->tile_rows > 8 ? 1 : 2);
-    staged s = {.spec = spec, .rows = (unsigned)spec->tile_rows, .args = gemm_declare(b, row, spec)};
-    if (!spec->grouped)
+    ptx_minnctapersm(b, spec->product.grouped && spec->product.tile_rows > 8 ? 1 : 2);
+    staged s = {.spec = spec, .rows = (unsigned)spec->product.tile_rows, .args = gemm_declare(b, row, spec)};
+    if (!spec->product.grouped)
         s.w = weights_begin(b, row, spec, &s.args);
     s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * TILE_PITCH / 4, LOAD_BYTES),
                            .outputs = OUTPUTS,
@@ -155,7 +155,7 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
     s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
     s.at = row_tiles_begin(b, spec, &s.args);
-    if (spec->grouped) {
+    if (spec->product.grouped) {
         gemm_args of_expert = row_tile_args(b, &s.at, &s.args);
         s.w = weights_begin(b, row, spec, &of_expert);
         find_rows(b, &s);

@@ -5,12 +5,12 @@ enum { ROWS_OF_TWO = 8 /* most rows of x for two outputs per team */ };
 
 unsigned team_outputs(const kernel_spec *spec)
 {
-    return spec->tile_rows > ROWS_OF_TWO ? 1 : 2;
+    return spec->product.tile_rows > ROWS_OF_TWO ? 1 : 2;
 }
 
 bool team_halves_are_apart(const kernel_spec *spec)
 {
-    return spec->gated && team_outputs(spec) == 1;
+    return spec->epilogue.gated && team_outputs(spec) == 1;
 }
 
 ptx_val team_first_column(ptx_builder *b, const kernel_spec *spec, ptx_val team, unsigned teams,

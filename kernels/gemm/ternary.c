@@ -64,13 +64,13 @@ typedef struct ternary {
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    return TEAMS * team_outputs(spec) / (spec->gated ? 2 : 1);
+    return TEAMS * team_outputs(spec) / (spec->epilogue.gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const block_layout *layout = block_layout_of(row->format);
-    const uint64_t rows = spec->tile_rows;
+    const uint64_t rows = spec->product.tile_rows;
     if (!layout || !layout->codes->is_ternary) {
         snprintf(error, error_size, "product ternary takes TQ1_0 blocks");
         return false;
@@ -297,7 +297,7 @@ static ptx_val join_lanes(ptx_builder *b, const ternary *s, ptx_val at, unsigned
 static void complete(ptx_builder *b, const ternary *s, const epilogue *e, ptx_val warp_at, unsigned first,
                      unsigned rows)
 {
-    const bool apart = team_halves_are_apart(s->spec), gated = s->spec->gated;
+    const bool apart = team_halves_are_apart(s->spec), gated = s->spec->epilogue.gated;
     const unsigned of_row = sums_of_row(s) / (gated ? 2 : 1);
     ptx_val lane = ptx_laneid(b), of_warp = ptx_and(b, lane, (int)of_row - 1);
     ptx_val row = ptx_cvt(b, PTX_U64, ptx_add(b, ptx_shr(b, lane, ceil_log2(of_row)), first));
@@ -339,7 +339,7 @@ static void finish(ptx_builder *b, const ternary *s)
 /* Rows of blocks that do not exist are replaced by the last one; their results are not stored. */
 static void begin_outputs(ptx_builder *b, ternary *s)
 {
-    const bool gated = s->spec->gated;
+    const bool gated = s->spec->epilogue.gated;
     const unsigned each = gated ? 1 : s->outputs;
     ptx_val row_bytes = ptx_mul(b, ptx_shr(b, s->args.k, 8), ptx_u64(b, BLOCK_BYTES));
     ptx_val n = team_first_column(b, s->spec, s->team, TEAMS, each),
@@ -400,9 +400,9 @@ static void begin_tile(ptx_builder *b, ternary *s)
 
 static void emit_ternary(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_minnctapersm(b, spec->tile_rows > 1 ? 2 : 4);
+    ptx_minnctapersm(b, spec->product.tile_rows > 1 ? 2 : 4);
     ternary s = {.spec = spec,
-                 .rows = (unsigned)spec->tile_rows,
+                 .rows = (unsigned)spec->product.tile_rows,
                  .outputs = team_outputs(spec),
                  .args = gemm_declare(b, row, spec)};
     s.shared = ptx_shared(b, "x_and_blocks", PTX_U8, shared_bytes(&s), LOAD_BYTES);

@@ -18,7 +18,7 @@ weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *
         quantized_open(b, &q);
     w.matrix = matrix_begin(b, &q, &args->all);
     if (runs_exist(&w))
-        w.by_runs = runs_allowed(b, &w, spec->gated ? args->n : (ptx_val){0});
+        w.by_runs = runs_allowed(b, &w, spec->epilogue.gated ? args->n : (ptx_val){0});
     return w;
 }
 
@@ -55,7 +55,7 @@ static ptx_val tile_address(ptx_builder *b, const staging *s, ptx_val number, pt
 
 ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_val k)
 {
-    const bool by_columns = w->coding.spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = w->coding.spec->product.reduction == KERNEL_K_COLUMNS;
     ptx_val row = by_columns ? output : k, column = by_columns ? k : output;
     const qdnnDataType_t storage = w->coding.format->facts.storage;
     const matrix *m = &w->matrix;
@@ -70,7 +70,7 @@ ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_va
 static void stage_elements(ptx_builder *b, const staging *s)
 {
     const weights *w = s->w;
-    const bool by_columns = w->coding.spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = w->coding.spec->product.reduction == KERNEL_K_COLUMNS;
     const unsigned outputs = s->tile->outputs;
     ptx_val i = ptx_for(b, ptx_tid_x(b), (int)(outputs * ROUND), (int)s->tile->threads);
     ptx_val number = by_columns ? ptx_shr(b, i, ceil_log2(ROUND)) : ptx_and(b, i, (int)outputs - 1);
@@ -87,7 +87,7 @@ static void stage_elements(ptx_builder *b, const staging *s)
 /* Whether `count` k, starting at a multiple of `count`, always have the same groups. */
 static bool k_share_groups(const weights *w, unsigned count)
 {
-    return w->coding.spec->reduction == KERNEL_K_ROWS && !format_is_plain(w->coding.format) &&
+    return w->coding.spec->product.reduction == KERNEL_K_ROWS && !format_is_plain(w->coding.format) &&
            matrix_rows_share_groups(w->coding.spec, count);
 }
 
@@ -98,7 +98,7 @@ static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_va
     const unsigned bits = w->coding.format->facts.bits;
     ptx_val none = ptx_u32(b, 0), place = ptx_cvt(b, PTX_U32, bit),
             at = ptx_add(b, w->codes, ptx_shr(b, bit, 3));
-    if (w->coding.spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST && bits == 4)
+    if (w->coding.spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && bits == 4)
         place = ptx_xor(b, place, 4);
     ptx_val shift = ptx_and(b, place, 7),
             code = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U8, at, 0, none);
@@ -251,7 +251,7 @@ void weights_stage(ptx_builder *b, const weights *w, const weight_tile *tile, pt
             ptx_else(b);
         }
         const unsigned step = tile->threads / tile->outputs;
-        if (w->coding.spec->layout == QDNN_LAYOUT_BYTES && k_share_groups(w, step))
+        if (w->coding.spec->stored.layout == QDNN_LAYOUT_BYTES && k_share_groups(w, step))
             stage_columns(b, &s, step);
         else
             stage_elements(b, &s);

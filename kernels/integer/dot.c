@@ -75,12 +75,13 @@ static ptx_val scale_of(ptx_builder *b, const kernel_args *args, qdnnOperand_t o
 static void store(ptx_builder *b, const kernel_spec *spec, const kernel_args *args, ptx_val sum)
 {
     ptx_val y = args->operand[QDNN_OPERAND_Y];
-    if (spec->result == QDNN_DATA_I32) {
+    if (spec->integer.result == QDNN_DATA_I32) {
         ptx_st_global(b, y, 0, sum);
         return;
     }
     ptx_val of_x = scale_of(b, args, QDNN_OPERAND_X_SCALE), of_w = scale_of(b, args, QDNN_OPERAND_SCALE);
-    emit_store(b, spec->output, y, 0, ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), of_x), of_w));
+    emit_store(b, spec->epilogue.output, y, 0,
+               ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), of_x), of_w));
 }
 
 void emit_int_dot(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -8,7 +8,7 @@
 
 unsigned fill_window_bytes(const kernel_spec *spec)
 {
-    return (unsigned)(spec->window_h * spec->window_w * spec->window_c);
+    return (unsigned)(spec->conv.window_h * spec->conv.window_w * spec->conv.window_c);
 }
 
 static ptx_val small(ptx_builder *b, ptx_val number)
@@ -39,11 +39,11 @@ typedef struct window_chunk {
 
 static window_chunk chunk_at(ptx_builder *b, const fill *f)
 {
-    const uint32_t height = (uint32_t)f->spec->window_h, width = (uint32_t)f->spec->window_w;
+    const uint32_t height = (uint32_t)f->spec->conv.window_h, width = (uint32_t)f->spec->conv.window_w;
     window_chunk c = {.channel = f->k, .exists = ptx_setp(b, PTX_LT, f->k, f->w.pitch)};
     if (height == 1 && width == 1)
         return c;
-    ptx_val depth = ptx_u32(b, (uint32_t)f->spec->window_c), position = ptx_div(b, f->k, depth);
+    ptx_val depth = ptx_u32(b, (uint32_t)f->spec->conv.window_c), position = ptx_div(b, f->k, depth);
     c.channel = ptx_sub(b, f->k, ptx_mul(b, position, depth));
     if (width == 1) {
         c.row = position;
@@ -85,13 +85,13 @@ static bool has_end(const fill *f)
 
 static bool x_ends_with_zeros(const fill *f)
 {
-    const bool is_padded_with_zeros = f->is_conv && !f->spec->x_zero;
-    return has_end(f) && (f->spec->w_zero || int_is_grouped(f->spec) || is_padded_with_zeros);
+    const bool is_padded_with_zeros = f->is_conv && !f->spec->integer.x_zero;
+    return has_end(f) && (f->spec->integer.w_zero || int_is_grouped(f->spec) || is_padded_with_zeros);
 }
 
 static bool w_ends_with_zeros(const fill *f)
 {
-    return has_end(f) && (!x_ends_with_zeros(f) || f->spec->x_zero);
+    return has_end(f) && (!x_ends_with_zeros(f) || f->spec->integer.x_zero);
 }
 
 /* The value for positions in the padding: x_zero; past the last k, 0 or any number. */

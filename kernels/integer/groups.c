@@ -80,7 +80,7 @@ static const struct {
 static int fastest_way(const grouped *g)
 {
     int way = 0;
-    while (g->spec->group_size % (uint64_t)ways[way].k)
+    while (g->spec->stored.group_size % (uint64_t)ways[way].k)
         way++;
     return way;
 }
@@ -99,7 +99,7 @@ static void ways_begin(ptx_builder *b, grouped *g)
 static void sum_group(ptx_builder *b, const grouped *g, ptx_val first, const ptx_val *sums)
 {
     const int fastest = fastest_way(g);
-    ptx_val end = ptx_min(b, g->k, ptx_add(b, first, ptx_u32(b, (uint32_t)g->spec->group_size)));
+    ptx_val end = ptx_min(b, g->k, ptx_add(b, first, ptx_u32(b, (uint32_t)g->spec->stored.group_size)));
     for (int i = fastest; i < WAYS; i++) {
         if (i < WAYS - 1) {
             ptx_uniform(b);
@@ -124,10 +124,11 @@ static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
     for (int i = 0; i < g->rows; i++)
         sums[i] = ptx_var(b, ptx_s32(b, 0));
     sum_group(b, g, first, sums);
-    ptx_val number = ptx_div(b, first, ptx_u32(b, (uint32_t)g->spec->group_size));
+    ptx_val number = ptx_div(b, first, ptx_u32(b, (uint32_t)g->spec->stored.group_size));
     ptx_val index = ptx_mad(b, g->column, ptx_cvt(b, PTX_U64, g->group_count), ptx_cvt(b, PTX_U64, number));
-    ptx_val at = ptx_at(b, g->args.all.operand[QDNN_OPERAND_SCALE], index, scale_bytes(g->spec->scale));
-    ptx_val scale = emit_load_scale(b, g->spec->scale, at, 0);
+    ptx_val at =
+        ptx_at(b, g->args.all.operand[QDNN_OPERAND_SCALE], index, scale_bytes(g->spec->stored.scale));
+    ptx_val scale = emit_load_scale(b, g->spec->stored.scale, at, 0);
     for (int i = 0; i < g->rows; i++)
         ptx_assign(b, g->parts[i], ptx_fma(b, ptx_cvt_rn(b, PTX_F32, sums[i]), scale, g->parts[i]));
 }
@@ -141,7 +142,7 @@ static void add_strips(ptx_builder *b, const grouped *g, ptx_val first, ptx_val 
     for (int i = 0; i < g->rows; i++)
         ptx_assign(b, g->parts[i], ptx_f32(b, 0));
     ptx_val end = ptx_min(b, g->k, ptx_add(b, mine, ptx_u32(b, strip)));
-    ptx_val group = ptx_for(b, mine, end, ptx_u32(b, (uint32_t)g->spec->group_size));
+    ptx_val group = ptx_for(b, mine, end, ptx_u32(b, (uint32_t)g->spec->stored.group_size));
     add_group(b, g, group);
     ptx_end_for(b);
     ptx_val team = ptx_and(b, ptx_laneid(b), 32 - TEAM);
@@ -154,15 +155,16 @@ static void add_strips(ptx_builder *b, const grouped *g, ptx_val first, ptx_val 
 
 static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    grouped g = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
+    grouped g = {.spec = spec, .rows = spec->integer.tile, .args = int_declare(b, row, spec)};
     ptx_val team = ptx_shr(b, ptx_tid_x(b), 3);
     g.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), (int)int_lines_columns(spec), team));
     g.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), g.rows));
-    g.x = int_matrix_begin(b, spec->x_codes, g.args.all.operand[QDNN_OPERAND_X], g.args.m, g.args.k);
-    g.w = int_matrix_begin(b, spec->w_codes, g.args.all.operand[QDNN_OPERAND_CODES], g.args.n, g.args.k);
+    g.x = int_matrix_begin(b, spec->integer.x_codes, g.args.all.operand[QDNN_OPERAND_X], g.args.m, g.args.k);
+    g.w = int_matrix_begin(b, spec->integer.w_codes, g.args.all.operand[QDNN_OPERAND_CODES], g.args.n,
+                           g.args.k);
     g.k = ptx_cvt(b, PTX_U32, g.args.k);
-    ptx_val groups =
-        ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->group_size - 1)), ptx_u64(b, spec->group_size));
+    ptx_val groups = ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->stored.group_size - 1)),
+                             ptx_u64(b, spec->stored.group_size));
     g.group_count = ptx_cvt(b, PTX_U32, groups);
     for (int i = 0; i < g.rows; i++) {
         g.x_rows[i] = int_row_of_block(b, &g.x, g.first_row, i);

@@ -8,9 +8,9 @@
 
 static void fix_codes(kernel_spec *spec, qdnnDataType_t x, qdnnDataType_t w, qdnnDataType_t result)
 {
-    spec->x_codes = x;
-    spec->w_codes = w;
-    spec->result = result;
+    spec->integer.x_codes = x;
+    spec->integer.w_codes = w;
+    spec->integer.result = result;
 }
 
 void fix_int4_dot(kernel_spec *spec)
@@ -26,29 +26,29 @@ void fix_int4_dot_scaled(kernel_spec *spec)
 void fix_int4_matmul(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I4, QDNN_DATA_I4, QDNN_DATA_F32);
-    spec->w_scale_first = 1;
+    spec->integer.w_scale_first = 1;
 }
 
 void fix_int8_matmul(kernel_spec *spec)
 {
-    fix_codes(spec, spec->x_codes, QDNN_DATA_I8, spec->result);
-    if (spec->result == QDNN_DATA_I32) {
-        spec->multipliers = 0;
-        spec->rounding = kernel_spec_default().rounding;
+    fix_codes(spec, spec->integer.x_codes, QDNN_DATA_I8, spec->integer.result);
+    if (spec->integer.result == QDNN_DATA_I32) {
+        spec->integer.multipliers = 0;
+        spec->quantize.rounding = kernel_spec_default().quantize.rounding;
     }
 }
 
 void fix_w8a8(kernel_spec *spec)
 {
-    fix_codes(spec, spec->x_codes, QDNN_DATA_I8, QDNN_DATA_F32);
+    fix_codes(spec, spec->integer.x_codes, QDNN_DATA_I8, QDNN_DATA_F32);
 }
 
 /* With the larger tile there would be no room for the sums of groups. */
 void fix_w4a8(kernel_spec *spec)
 {
     fix_codes(spec, QDNN_DATA_I8, QDNN_DATA_I4, QDNN_DATA_F32);
-    if (spec->tile > 4)
-        spec->tile = int_fits_tiles(spec) ? 64 : 4;
+    if (spec->integer.tile > 4)
+        spec->integer.tile = int_fits_tiles(spec) ? 64 : 4;
 }
 
 void fix_w4a4(kernel_spec *spec)
@@ -60,20 +60,20 @@ void fix_w4a4(kernel_spec *spec)
 void fix_conv2d(kernel_spec *spec)
 {
     fix_int8_matmul(spec);
-    if (!spec->nhwc || spec->window_c % INT_CHUNK || spec->tile < 64)
-        spec->tile = 1;
+    if (!spec->conv.nhwc || spec->conv.window_c % INT_CHUNK || spec->integer.tile < 64)
+        spec->integer.tile = 1;
 }
 
 /* ---- Operands ---- */
 
 bool int_is_grouped(const kernel_spec *spec)
 {
-    return spec->w_codes == QDNN_DATA_I4 && spec->x_codes == QDNN_DATA_I8;
+    return spec->integer.w_codes == QDNN_DATA_I4 && spec->integer.x_codes == QDNN_DATA_I8;
 }
 
 uint32_t int_strip(const kernel_spec *spec)
 {
-    const uint64_t g = spec->group_size, whole = 512 / g * g;
+    const uint64_t g = spec->stored.group_size, whole = 512 / g * g;
     return (uint32_t)(whole ? whole : g);
 }
 
@@ -82,15 +82,15 @@ bool int_takes(const kernel_spec *spec, int operand)
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_SCALE:
     case QDNN_OPERAND_X_SCALE:
-        return spec->result == QDNN_DATA_F32;
+        return spec->integer.result == QDNN_DATA_F32;
     case QDNN_OPERAND_MULTIPLIER:
-        return spec->multipliers;
+        return spec->integer.multipliers;
     case QDNN_OPERAND_BIAS:
-        return spec->bias_i32 || spec->bias;
+        return spec->integer.bias_i32 || spec->epilogue.bias;
     case QDNN_OPERAND_ALPHA:
-        return spec->alpha == QDNN_ALPHA_ONE || spec->alpha == QDNN_ALPHA_COLUMN;
+        return spec->epilogue.alpha == QDNN_ALPHA_ONE || spec->epilogue.alpha == QDNN_ALPHA_COLUMN;
     case QDNN_OPERAND_RESIDUAL:
-        return spec->residual;
+        return spec->epilogue.residual;
     default:
         return true;
     }
@@ -114,23 +114,25 @@ static kernel_operand array(unsigned element, uint64_t count)
 kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int operand)
 {
     const uint64_t m = p->m, n = p->rows, k = p->columns;
-    const unsigned y = element_bytes(spec->result == QDNN_DATA_F32 ? spec->output : spec->result);
+    const unsigned y =
+        element_bytes(spec->integer.result == QDNN_DATA_F32 ? spec->epilogue.output : spec->integer.result);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        return (kernel_operand){.align = codes_align(spec->x_codes),
-                                .bytes = m * row_bytes(spec->x_codes, k)};
+        return (kernel_operand){.align = codes_align(spec->integer.x_codes),
+                                .bytes = m * row_bytes(spec->integer.x_codes, k)};
     case QDNN_OPERAND_CODES:
-        return (kernel_operand){.align = codes_align(spec->w_codes),
-                                .bytes = n * row_bytes(spec->w_codes, k)};
+        return (kernel_operand){.align = codes_align(spec->integer.w_codes),
+                                .bytes = n * row_bytes(spec->integer.w_codes, k)};
     case QDNN_OPERAND_SCALE:
-        return int_is_grouped(spec) ? array(scale_bytes(spec->scale), n * ceil_div(k, spec->group_size))
-                                    : array(4, n);
+        return int_is_grouped(spec)
+                   ? array(scale_bytes(spec->stored.scale), n * ceil_div(k, spec->stored.group_size))
+                   : array(4, n);
     case QDNN_OPERAND_X_SCALE:
         return array(4, m);
     case QDNN_OPERAND_BIAS:
-        return array(spec->bias ? element_bytes((qdnnDataType_t)spec->bias) : 4, n);
+        return array(spec->epilogue.bias ? element_bytes((qdnnDataType_t)spec->epilogue.bias) : 4, n);
     case QDNN_OPERAND_ALPHA:
-        return array(4, spec->alpha == QDNN_ALPHA_COLUMN ? n : 1);
+        return array(4, spec->epilogue.alpha == QDNN_ALPHA_COLUMN ? n : 1);
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
         return array(y, m * n);
@@ -160,16 +162,17 @@ bool int_matmul_is_empty(const kernel_problem *problem)
 
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    const uint64_t columns = spec->tile >= 64 ? (uint64_t)spec->tile : int_lines_columns(spec);
+    const uint64_t columns =
+        spec->integer.tile >= 64 ? (uint64_t)spec->integer.tile : int_lines_columns(spec);
     (void)row;
     return (kernel_geometry){
         .block = INT_TILE_BLOCK,
-        .grid = {rule_parts(NUMBER_ROWS, columns), rule_parts(NUMBER_M, (uint64_t)spec->tile)}};
+        .grid = {rule_parts(NUMBER_ROWS, columns), rule_parts(NUMBER_M, (uint64_t)spec->integer.tile)}};
 }
 
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    if (spec->tile >= 64)
+    if (spec->integer.tile >= 64)
         emit_int_tile(b, row, spec);
     else if (int_is_grouped(spec))
         emit_int_groups(b, row, spec);
@@ -192,7 +195,7 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
  * large, must not overflow, with those that pad a row. */
 static int tile_for(const kernel_spec *spec, const kernel_problem *p)
 {
-    const bool fits = spec->x_codes != QDNN_DATA_I4 || p->columns <= (1 << 17) - 8;
+    const bool fits = spec->integer.x_codes != QDNN_DATA_I4 || p->columns <= (1 << 17) - 8;
     if (p->m <= 4 || !fits || !int_fits_tiles(spec))
         return p->m == 1 ? 1 : 4;
     return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
@@ -204,8 +207,8 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
     kernel_spec best = *spec;
     uint64_t w = 0;
     row_codes x = {0};
-    if (row->operation->keys & KERNEL_KEY(TILE))
-        best.tile = tile_for(spec, problem);
+    if (kernel_has_key(row, KERNEL_KEY(TILE)))
+        best.integer.tile = tile_for(spec, problem);
     if (problem->quantizes)
         x = quantize_rows_steps(kernel_find("quantize_dynamic_int8"), problem->quantizes, problem->m,
                                 problem->columns, steps);
@@ -216,7 +219,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                             w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
-    step->rows_per_block = (uint32_t)step->spec.tile;
+    step->rows_per_block = (uint32_t)step->spec.integer.tile;
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x.codes);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);
@@ -231,20 +234,20 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
 void fix_int4_top(kernel_spec *spec)
 {
     fix_int4_matmul(spec);
-    spec->tile = spec->tile == 1 ? 1 : INT_LINES_MAX;
+    spec->integer.tile = spec->integer.tile == 1 ? 1 : INT_LINES_MAX;
 }
 
 void fix_top_join(kernel_spec *spec)
 {
     fix_int4_matmul(spec);
-    if (spec->split < 2)
-        spec->split = 2;
+    if (spec->product.split < 2)
+        spec->product.split = 2;
 }
 
 /* Blocks that share the columns have no results of their own. */
 bool int_top_takes(const kernel_spec *spec, int operand)
 {
-    return spec->split == 1 || (operand != QDNN_OPERAND_Y && operand != QDNN_OPERAND_TOP_INDEX);
+    return spec->product.split == 1 || (operand != QDNN_OPERAND_Y && operand != QDNN_OPERAND_TOP_INDEX);
 }
 
 bool int_top_join_takes(const kernel_spec *spec, int operand)
@@ -286,12 +289,12 @@ void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
     kernel_problem p = *problem;
     if (kernel_operation_of(row) == KERNEL_INT4_TOP1)
         p.top = 1;
-    best.tile = p.m == 1 ? 1 : INT_LINES_MAX;
-    best.split = top_parts(ceil_div(p.m, (uint64_t)best.tile), p.rows);
+    best.integer.tile = p.m == 1 ? 1 : INT_LINES_MAX;
+    best.product.split = top_parts(ceil_div(p.m, (uint64_t)best.integer.tile), p.rows);
     kernel_step *step = steps_add(steps, row, &best, &p);
-    if (best.split == 1)
+    if (best.product.split == 1)
         return;
-    const uint64_t keys = steps_take(steps, p.m * best.split * p.top * sizeof(uint64_t));
+    const uint64_t keys = steps_take(steps, p.m * best.product.split * p.top * sizeof(uint64_t));
     step_with_partials(step, keys);
     step_with_partials(steps_add(steps, kernel_find("int4_top_join"), &best, &p), keys);
 }
@@ -313,7 +316,7 @@ kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *p, i
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    if (spec->tile >= 64)
+    if (spec->integer.tile >= 64)
         emit_int_tile(b, row, spec);
     else
         emit_int_window(b, row, spec);
@@ -322,10 +325,10 @@ void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 /* Small tiles: one output per thread. */
 kernel_geometry int_conv_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    const uint64_t tile = (uint64_t)spec->tile;
+    const uint64_t tile = (uint64_t)spec->integer.tile;
     const kernel_rule rows = rule_number(NUMBER_ROWS), per_group = rule_number(NUMBER_CONV_OUTPUTS);
     (void)row;
-    if (spec->tile < 64)
+    if (spec->integer.tile < 64)
         return (kernel_geometry){
             .block = INT_WINDOW_BLOCK,
             .grid = {rule_ceil(rule_times(rule_number(NUMBER_M), rows), INT_WINDOW_BLOCK)}};
@@ -338,8 +341,8 @@ static kernel_step *add_conv(const kernel_row *row, const kernel_spec *spec, int
                              const kernel_problem *p, kernel_steps *steps)
 {
     kernel_spec tiled = *spec;
-    tiled.nhwc = spec->nhwc || tile >= 64;
-    tiled.tile = tile;
+    tiled.conv.nhwc = spec->conv.nhwc || tile >= 64;
+    tiled.integer.tile = tile;
     return steps_add(steps, row, &tiled, p);
 }
 
@@ -359,7 +362,7 @@ static void add_tiles_apart(const kernel_row *row, const kernel_spec *spec, cons
     kernel_step *step = add_transpose(c->images, c->channels, c->in[0] * c->in[1], steps);
     step_with_operand(step, QDNN_OPERAND_CODES, QDNN_OPERAND_X);
     step_from_workspace(step, QDNN_OPERAND_REPACKED, x);
-    step = add_transpose(c->outputs, spec->window_c, spec->window_h * spec->window_w, steps);
+    step = add_transpose(c->outputs, spec->conv.window_c, spec->conv.window_h * spec->conv.window_w, steps);
     step_from_workspace(step, QDNN_OPERAND_REPACKED, w);
     step = add_conv(row, spec, conv_tile(p), p, steps);
     step_from_workspace(step, QDNN_OPERAND_X, x);
@@ -376,10 +379,10 @@ void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel
 {
     const kernel_conv *c = &p->conv;
     const bool fills =
-        spec->window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
-    if (fills && spec->nhwc)
+        spec->conv.window_c % INT_CHUNK == 0 && c->outputs / c->groups >= 8 && c->groups <= UINT16_MAX;
+    if (fills && spec->conv.nhwc)
         add_conv(row, spec, conv_tile(p), p, steps);
-    else if (fills && spec->result != QDNN_DATA_I32)
+    else if (fills && spec->integer.result != QDNN_DATA_I32)
         add_tiles_apart(row, spec, p, steps);
     else
         add_conv(row, spec, 1, p, steps);

@@ -40,11 +40,11 @@ static void add_bytes(ptx_builder *b, const int_lines *l, int i, int words, cons
         ptx_val a = int_typed(b, l->x.type, x[j]), c = int_typed(b, l->w.type, w[j]);
         ptx_into(b, l->sums[i]);
         ptx_dp4a(b, a, c, l->sums[i]);
-        if (l->spec->w_zero) {
+        if (l->spec->integer.w_zero) {
             ptx_into(b, l->x_sums[i]);
             ptx_dp4a(b, a, ptx_s32(b, ONES), l->x_sums[i]);
         }
-        if (l->spec->x_zero && i == 0) {
+        if (l->spec->integer.x_zero && i == 0) {
             ptx_into(b, l->w_sum);
             ptx_dp4a(b, c, ptx_s32(b, ONES), l->w_sum);
         }
@@ -63,10 +63,10 @@ static void add_one(ptx_builder *b, const int_lines *l, ptx_val w_row, const ptx
     for (int i = 0; i < l->rows; i++) {
         ptx_val x = code_at(b, l->x.type, x_rows[i], at);
         ptx_assign(b, l->sums[i], ptx_mad(b, x, w, l->sums[i]));
-        if (l->spec->w_zero)
+        if (l->spec->integer.w_zero)
             ptx_assign(b, l->x_sums[i], ptx_add(b, l->x_sums[i], x));
     }
-    if (l->spec->x_zero)
+    if (l->spec->integer.x_zero)
         ptx_assign(b, l->w_sum, ptx_add(b, l->w_sum, w));
 }
 
@@ -157,8 +157,8 @@ static void finish(ptx_builder *b, const int_lines *l)
     ptx_val lane = ptx_laneid(b), none = {0};
     int_results r = int_results_begin(b, l->spec, &l->args);
     ptx_val sum = sum_of_own_row(b, l, l->sums, lane);
-    ptx_val x_sum = l->spec->w_zero ? sum_of_own_row(b, l, l->x_sums, lane) : none;
-    ptx_val w_sum = l->spec->x_zero ? int_lines_join(b, l->w_sum) : none;
+    ptx_val x_sum = l->spec->integer.w_zero ? sum_of_own_row(b, l, l->x_sums, lane) : none;
+    ptx_val w_sum = l->spec->integer.x_zero ? int_lines_join(b, l->w_sum) : none;
     ptx_val row = ptx_add(b, l->first_row, ptx_cvt(b, PTX_U64, lane));
     ptx_if(b, ptx_setp_and(b, PTX_LT, row, l->args.m, ptx_setp(b, PTX_LT, lane, l->rows)));
     int_column c = int_column_begin(b, &r, l->column);
@@ -168,19 +168,20 @@ static void finish(ptx_builder *b, const int_lines *l)
 
 static int_lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    int_lines l = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)};
+    int_lines l = {.spec = spec, .rows = spec->integer.tile, .args = int_declare(b, row, spec)};
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
     l.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), WARPS, warp));
     l.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), l.rows));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, l.column, l.args.n));
-    l.x = int_matrix_begin(b, spec->x_codes, l.args.all.operand[QDNN_OPERAND_X], l.args.m, l.args.k);
-    l.w = int_matrix_begin(b, spec->w_codes, l.args.all.operand[QDNN_OPERAND_CODES], l.args.n, l.args.k);
+    l.x = int_matrix_begin(b, spec->integer.x_codes, l.args.all.operand[QDNN_OPERAND_X], l.args.m, l.args.k);
+    l.w = int_matrix_begin(b, spec->integer.w_codes, l.args.all.operand[QDNN_OPERAND_CODES], l.args.n,
+                           l.args.k);
     for (int i = 0; i < l.rows; i++) {
         l.sums[i] = zero_variable(b);
-        if (spec->w_zero)
+        if (spec->integer.w_zero)
             l.x_sums[i] = zero_variable(b);
     }
-    if (spec->x_zero)
+    if (spec->integer.x_zero)
         l.w_sum = zero_variable(b);
     return l;
 }

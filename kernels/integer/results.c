@@ -20,24 +20,24 @@ static ptx_val number_s32(ptx_builder *b, const gemm_args *args, kernel_number n
 
 static bool is_scaled(const kernel_spec *spec)
 {
-    return spec->result == QDNN_DATA_F32;
+    return spec->integer.result == QDNN_DATA_F32;
 }
 
 static bool is_requantized(const kernel_spec *spec)
 {
-    return spec->result == QDNN_DATA_I8 || spec->result == QDNN_DATA_U8;
+    return spec->integer.result == QDNN_DATA_I8 || spec->integer.result == QDNN_DATA_U8;
 }
 
 int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
 {
     int_results r = {.spec = spec, .args = args};
-    if (spec->x_zero)
+    if (spec->integer.x_zero)
         r.x_zero = number_s32(b, args, NUMBER_X_ZERO);
-    if (spec->w_zero)
+    if (spec->integer.w_zero)
         r.w_zero = number_s32(b, args, NUMBER_W_ZERO);
     if (is_requantized(spec))
         r.y_zero = number_s32(b, args, NUMBER_Y_ZERO);
-    if (spec->x_zero && spec->w_zero)
+    if (spec->integer.x_zero && spec->integer.w_zero)
         r.k_zeros =
             ptx_mul(b, ptx_mul(b, r.x_zero, r.w_zero), ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, args->k)));
     if (is_scaled(spec)) {
@@ -57,11 +57,11 @@ int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n)
 {
     const kernel_spec *spec = r->spec;
     int_column c = {.n = n};
-    if (spec->bias_i32)
+    if (spec->integer.bias_i32)
         c.bias = load_of_column(b, r, PTX_S32, QDNN_OPERAND_BIAS, n);
     if (is_requantized(spec))
-        c.multiplier = spec->multipliers ? load_of_column(b, r, PTX_F32, QDNN_OPERAND_MULTIPLIER, n)
-                                         : r->args->all.number[NUMBER_MULTIPLIER];
+        c.multiplier = spec->integer.multipliers ? load_of_column(b, r, PTX_F32, QDNN_OPERAND_MULTIPLIER, n)
+                                                 : r->args->all.number[NUMBER_MULTIPLIER];
     if (is_scaled(spec) && !int_is_grouped(spec))
         c.scale = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, n);
     return c;
@@ -69,11 +69,11 @@ int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n)
 
 ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx_val x_sum, ptx_val w_sum)
 {
-    if (r->spec->w_zero)
+    if (r->spec->integer.w_zero)
         sum = ptx_sub(b, sum, ptx_mul(b, r->w_zero, x_sum));
-    if (r->spec->x_zero)
+    if (r->spec->integer.x_zero)
         sum = ptx_sub(b, sum, ptx_mul(b, r->x_zero, w_sum));
-    if (r->spec->w_zero && r->spec->x_zero)
+    if (r->spec->integer.w_zero && r->spec->integer.x_zero)
         sum = ptx_add(b, sum, r->k_zeros);
     return sum;
 }
@@ -85,8 +85,8 @@ static ptx_val requantized(ptx_builder *b, const int_results *r, const int_colum
     ptx_val product = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), c->multiplier);
     ptx_val rounded = ptx_clamp_s32(b, round_s32(b, r->spec, product), -65536, 65535);
     ptx_val moved = ptx_add(b, rounded, r->y_zero);
-    return r->spec->result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255)
-                                           : ptx_clamp_s32(b, moved, -128, 127);
+    return r->spec->integer.result == QDNN_DATA_U8 ? ptx_clamp_s32(b, moved, 0, 255)
+                                                   : ptx_clamp_s32(b, moved, -128, 127);
 }
 
 /* Each row has a scale of x. Sums of groups start at +0, so they are never -0: none of their products is too small for f32. */
@@ -96,8 +96,8 @@ static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c,
         ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
     if (c->scale.kind == PTX_NOTHING)
         return ptx_mul(b, sum, of_x);
-    ptx_val first = r->spec->w_scale_first ? c->scale : of_x,
-            second = r->spec->w_scale_first ? of_x : c->scale;
+    ptx_val first = r->spec->integer.w_scale_first ? c->scale : of_x,
+            second = r->spec->integer.w_scale_first ? of_x : c->scale;
     return ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), first), second);
 }
 
@@ -114,7 +114,7 @@ void int_store(ptx_builder *b, const int_results *r, const int_column *c, ptx_va
 void int_store_at(ptx_builder *b, const int_results *r, const int_column *c, ptx_val at, ptx_val sum)
 {
     ptx_val y = r->args->all.operand[QDNN_OPERAND_Y];
-    if (r->spec->bias_i32)
+    if (r->spec->integer.bias_i32)
         sum = ptx_add(b, sum, c->bias);
     if (is_requantized(r->spec))
         ptx_st_global_u8(b, ptx_add(b, y, at), 0, requantized(b, r, c, sum));

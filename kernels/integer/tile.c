@@ -41,7 +41,7 @@ void tile_multiply(ptx_builder *b, ptx_mma_id whole, ptx_mma_id quarter, const p
 static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4], const ptx_val x[4],
                            const ptx_val w[2])
 {
-    if (t->spec->x_codes == QDNN_DATA_U8)
+    if (t->spec->integer.x_codes == QDNN_DATA_U8)
         tile_multiply(b, PTX_MMA_m16n8k32_s32_u8_s8, PTX_MMA_m8n8k16_s32_u8_s8, sums, x, w, sums);
     else
         tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, sums, x, w, sums);
@@ -49,7 +49,7 @@ static void multiply_bytes(ptx_builder *b, const tile *t, const ptx_val sums[4],
 
 static bool is_nibbles(const tile *t)
 {
-    return t->spec->x_codes == QDNN_DATA_I4;
+    return t->spec->integer.x_codes == QDNN_DATA_I4;
 }
 
 static bool spreads_nibbles(const ptx_builder *b, const tile *t)
@@ -62,8 +62,8 @@ static bool spreads_nibbles(const ptx_builder *b, const tile *t)
 /* Sums the codes of x, for rows 0 to 7 and 8 to 15 of a block. */
 static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
 {
-    for (int r = 0; r < 4 && t->spec->w_zero; r++) {
-        ptx_val sum = t->x_sums[i][r % 2], codes = int_typed(b, t->spec->x_codes, x[r]);
+    for (int r = 0; r < 4 && t->spec->integer.w_zero; r++) {
+        ptx_val sum = t->x_sums[i][r % 2], codes = int_typed(b, t->spec->integer.x_codes, x[r]);
         ptx_into(b, sum);
         ptx_dp4a(b, codes, ptx_s32(b, ONES), sum);
     }
@@ -71,7 +71,7 @@ static void add_x(ptx_builder *b, const tile *t, unsigned i, const ptx_val x[4])
 
 static void add_w(ptx_builder *b, const tile *t, unsigned j, const ptx_val w[2])
 {
-    for (int r = 0; r < 2 && t->spec->x_zero; r++) {
+    for (int r = 0; r < 2 && t->spec->integer.x_zero; r++) {
         ptx_val codes = ptx_as(b, PTX_S32, w[r]);
         ptx_into(b, t->w_sums[j]);
         ptx_dp4a(b, codes, ptx_s32(b, ONES), t->w_sums[j]);
@@ -313,9 +313,9 @@ static void put_quad_sum(ptx_builder *b, ptx_val sum, ptx_val lane, ptx_val to, 
 
 static void put_zero_sums(ptx_builder *b, const tile *t, const exchange *e, ptx_val lane)
 {
-    for (unsigned j = 0; j < t->n_blocks && t->spec->x_zero; j++)
+    for (unsigned j = 0; j < t->n_blocks && t->spec->integer.x_zero; j++)
         put_quad_sum(b, t->w_sums[j], lane, e->w_sums, (int)j * 8);
-    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->w_zero; i++)
+    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->integer.w_zero; i++)
         put_quad_sum(b, t->x_sums[i / 2][i % 2], lane, e->x_sums, (int)i * 8);
 }
 
@@ -346,7 +346,7 @@ static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, co
                 n = ptx_add(b, first, ptx_cvt(b, PTX_U64, place));
         o.exists[i] = ptx_setp(b, PTX_LT, n, t->columns);
         o.column[i] = int_column_begin(b, r, ptx_add(b, t->first_output, ptx_min(b, n, last)));
-        if (t->spec->x_zero)
+        if (t->spec->integer.x_zero)
             o.w_sum[i] = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->w_sums, place, 4), 0);
     }
     return o;
@@ -377,7 +377,7 @@ static void store_rows(ptx_builder *b, const tile *t, const int_results *r, cons
     ptx_uniform(b);
     ptx_break_unless(b, ptx_setp(b, PTX_LT, m, t->args.m));
     ptx_val x_sum = {0}, from = ptx_at(b, e->sums, ptx_mad(b, i, ptx_u32(b, e->pitch), lane), 4);
-    if (t->spec->w_zero)
+    if (t->spec->integer.w_zero)
         x_sum = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->x_sums, i, 4), (int)block * 64);
     for (int c = 0; c < o->count; c++) {
         ptx_if(b, o->exists[c]);
@@ -445,8 +445,8 @@ static void windows_begin(ptx_builder *b, tile *t, ptx_val group)
         s->dilation[i] = pair[1 - i];
     }
     s->channels = ptx_cvt(b, PTX_U32, n[NUMBER_CONV_CHANNELS]);
-    s->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)t->spec->window_c));
-    if (t->spec->x_zero) {
+    s->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)t->spec->conv.window_c));
+    if (t->spec->integer.x_zero) {
         ptx_val byte = ptx_and(b, ptx_cvt(b, PTX_U32, n[NUMBER_X_ZERO]), 255);
         s->splat = ptx_mul(b, byte, ptx_u32(b, ONES));
     }
@@ -468,16 +468,17 @@ static void operands_begin(ptx_builder *b, tile *t)
     t->columns = f->is_conv ? all->number[NUMBER_CONV_OUTPUTS] : t->args.n;
     t->first_output = ptx_u64(b, 0);
     if (!f->is_conv) {
-        f->x = int_matrix_begin(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
-        f->w = int_matrix_begin(b, t->spec->w_codes, codes, t->columns, t->args.k);
+        f->x =
+            int_matrix_begin(b, t->spec->integer.x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
+        f->w = int_matrix_begin(b, t->spec->integer.w_codes, codes, t->columns, t->args.k);
         return;
     }
     const unsigned bytes = fill_window_bytes(t->spec);
     t->args.k = ptx_u64(b, bytes);
     t->first_output = ptx_mul(b, ptx_cvt(b, PTX_U64, ptx_ctaid_z(b)), t->columns);
     codes = ptx_mad(b, t->first_output, t->args.k, codes);
-    f->x = int_matrix_of_windows(b, t->spec->x_codes, all->operand[QDNN_OPERAND_X], t->args.m, bytes);
-    f->w = int_matrix_of_windows(b, t->spec->w_codes, codes, t->columns, bytes);
+    f->x = int_matrix_of_windows(b, t->spec->integer.x_codes, all->operand[QDNN_OPERAND_X], t->args.m, bytes);
+    f->w = int_matrix_of_windows(b, t->spec->integer.w_codes, codes, t->columns, bytes);
     windows_begin(b, t, ptx_ctaid_z(b));
 }
 
@@ -487,9 +488,9 @@ static void sums_begin(ptx_builder *b, tile *t)
     for (unsigned i = 0; i < t->m_blocks; i++)
         for (unsigned j = 0; j < t->n_blocks * 4; j++)
             t->sums[i][j / 4][j % 4] = ptx_var(b, none);
-    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->w_zero; i++)
+    for (unsigned i = 0; i < 2 * t->m_blocks && t->spec->integer.w_zero; i++)
         t->x_sums[i / 2][i % 2] = ptx_var(b, none);
-    for (unsigned j = 0; j < t->n_blocks && t->spec->x_zero; j++)
+    for (unsigned j = 0; j < t->n_blocks && t->spec->integer.x_zero; j++)
         t->w_sums[j] = ptx_var(b, none);
 }
 
@@ -512,7 +513,7 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
 
 void emit_int_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    tile t = {.spec = spec, .side = (unsigned)spec->tile, .args = int_declare(b, row, spec)};
+    tile t = {.spec = spec, .side = (unsigned)spec->integer.tile, .args = int_declare(b, row, spec)};
     t.m_blocks = t.side / 32;
     t.n_blocks = t.side / 16;
     t.stages = tile_has_async(b) ? STAGES_MAX : 2;

@@ -15,7 +15,7 @@ enum { STAGE_K = 128, STEP_K = 32, HALF_STEPS = 2 };
 
 bool int_fits_tiles(const kernel_spec *spec)
 {
-    const uint64_t g = spec->group_size;
+    const uint64_t g = spec->stored.group_size;
     if (!int_is_grouped(spec))
         return true;
     return g % STAGE_K == 0 ? g < 1 << 17 : g % STEP_K == 0 && STAGE_K % g == 0;
@@ -25,7 +25,7 @@ bool int_fits_tiles(const kernel_spec *spec)
  * where a group ends. */
 static bool is_short(const kernel_spec *spec)
 {
-    return spec->group_size <= STAGE_K;
+    return spec->stored.group_size <= STAGE_K;
 }
 
 /* ---- Beginning ---- */
@@ -48,7 +48,7 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
 
 static void scales_begin(ptx_builder *b, tile *t, ptx_val warp_column)
 {
-    const unsigned bytes = scale_bytes(t->spec->scale);
+    const unsigned bytes = scale_bytes(t->spec->stored.scale);
     ptx_val pair = ptx_shl(b, ptx_and(b, ptx_laneid(b), 3), 1), last = ptx_sub(b, t->columns, ptx_u64(b, 1));
     ptx_val first = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, ptx_add(b, warp_column, pair)));
     ptx_val groups = ptx_cvt(b, PTX_U64, t->group_count);
@@ -62,7 +62,7 @@ static void scales_begin(ptx_builder *b, tile *t, ptx_val warp_column)
 
 void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_column)
 {
-    const uint64_t g = t->spec->group_size;
+    const uint64_t g = t->spec->stored.group_size;
     ptx_val groups = ptx_div(b, ptx_add(b, t->args.k, ptx_u64(b, g - 1)), ptx_u64(b, g));
     t->group_count = ptx_cvt(b, PTX_U32, groups);
     t->group = ptx_var(b, ptx_u32(b, 0));
@@ -83,11 +83,12 @@ void tile_groups_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val warp_c
 /* The sums are 16 times too large. */
 static void add_group(ptx_builder *b, const tile *t)
 {
-    const unsigned bytes = scale_bytes(t->spec->scale);
+    const unsigned bytes = scale_bytes(t->spec->stored.scale);
     for (unsigned j = 0; j < t->n_blocks; j++) {
         ptx_val scale[2];
         for (int e = 0; e < 2; e++)
-            scale[e] = emit_load_scale(b, t->spec->scale, ptx_at(b, t->scales[j][e], t->group, bytes), 0);
+            scale[e] =
+                emit_load_scale(b, t->spec->stored.scale, ptx_at(b, t->scales[j][e], t->group, bytes), 0);
         for (unsigned i = 0; i < t->m_blocks; i++)
             for (int e = 0; e < 4; e++) {
                 ptx_val sum = ptx_cvt_rn(b, PTX_F32, ptx_shr(b, t->sums[i][j][e], 4));
@@ -134,7 +135,7 @@ static void next_strip(ptx_builder *b, const tile *t)
 /* Groups of whole stages end when the k left in the strip is a multiple of their size. */
 static void end_stage(ptx_builder *b, const tile *t)
 {
-    const uint32_t g = (uint32_t)t->spec->group_size;
+    const uint32_t g = (uint32_t)t->spec->stored.group_size;
     ptx_into(b, t->k_left);
     ptx_sub(b, t->k_left, STAGE_K);
     if (!is_short(t->spec)) {
@@ -180,7 +181,7 @@ void tile_groups_compute(ptx_builder *b, const tile *t, unsigned stage, int half
         const int chunk = half * HALF_STEPS + step;
         ptx_val x[TILE_M_MAX][4], words[4], w[2];
         ptx_val w_at = chunk ? ptx_xor(b, t->w_at[0], chunk * INT_CHUNK) : t->w_at[0];
-        const bool begins = is_short(t->spec) && (uint64_t)chunk * STEP_K % t->spec->group_size == 0;
+        const bool begins = is_short(t->spec) && (uint64_t)chunk * STEP_K % t->spec->stored.group_size == 0;
         load_x(b, t, first + half * part, step, x);
         ptx_ldmatrix(b, w_at, first + 2 * part, words, 4);
         for (unsigned j = 0; j < t->n_blocks; j++) {
@@ -189,8 +190,8 @@ void tile_groups_compute(ptx_builder *b, const tile *t, unsigned stage, int half
                 tile_multiply(b, PTX_MMA_m16n8k32_s32_s8, PTX_MMA_m8n8k16_s32_s8, t->sums[i][j], x[i], w,
                               begins ? t->none : t->sums[i][j]);
         }
-        if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->group_size == 0) {
-            if (t->spec->group_size < STAGE_K)
+        if (is_short(t->spec) && (uint64_t)(chunk + 1) * STEP_K % t->spec->stored.group_size == 0) {
+            if (t->spec->stored.group_size < STAGE_K)
                 add_group_if_any(b, t);
             else
                 add_group(b, t); /* every stage has a k */

@@ -145,7 +145,7 @@ static void put_result(ptx_builder *b, const void *to, ptx_val rank, ptx_val key
     const results *r = to;
     ptx_val place, score = score_of(b, key, &place), at = ptx_add(b, r->first, ptx_cvt(b, PTX_U64, rank));
     ptx_st_global(b, ptx_at(b, r->args->operand[QDNN_OPERAND_Y], at, 4), 0, score);
-    ptx_val index = r->spec->top_index == QDNN_DATA_F32 ? ptx_cvt_rn(b, PTX_F32, place) : place;
+    ptx_val index = r->spec->integer.top_index == QDNN_DATA_F32 ? ptx_cvt_rn(b, PTX_F32, place) : place;
     ptx_st_global(b, ptx_at(b, r->args->operand[QDNN_OPERAND_TOP_INDEX], at, 4), 0, index);
 }
 
@@ -181,11 +181,13 @@ typedef struct top {
 
 static top top_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    top t = {.spec = spec, .lines = {.spec = spec, .rows = spec->tile, .args = int_declare(b, row, spec)}};
+    top t = {.spec = spec,
+             .lines = {.spec = spec, .rows = spec->integer.tile, .args = int_declare(b, row, spec)}};
     int_lines *l = &t.lines;
     const kernel_args *args = &l->args.all;
-    l->x = int_matrix_begin(b, spec->x_codes, args->operand[QDNN_OPERAND_X], l->args.m, l->args.k);
-    l->w = int_matrix_begin(b, spec->w_codes, args->operand[QDNN_OPERAND_CODES], l->args.n, l->args.k);
+    l->x = int_matrix_begin(b, spec->integer.x_codes, args->operand[QDNN_OPERAND_X], l->args.m, l->args.k);
+    l->w =
+        int_matrix_begin(b, spec->integer.w_codes, args->operand[QDNN_OPERAND_CODES], l->args.n, l->args.k);
     l->first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_x(b), (unsigned)l->rows));
     t.ranking = ranking_begin(b, args->number[NUMBER_TOP]);
     t.warp = ptx_shr(b, ptx_tid_x(b), 5);
@@ -220,8 +222,8 @@ static void add_column(ptx_builder *b, const top *t, ptx_val place)
 static void add_columns(ptx_builder *b, const top *t)
 {
     ptx_val first = t->warp, end = ptx_cvt(b, PTX_U32, t->lines.args.n);
-    if (t->spec->split > 1) {
-        const unsigned parts = (unsigned)t->spec->split;
+    if (t->spec->product.split > 1) {
+        const unsigned parts = (unsigned)t->spec->product.split;
         ptx_val each = ptx_div(b, ptx_add(b, end, parts - 1), parts),
                 begin = ptx_mul(b, ptx_ctaid_y(b), each);
         end = ptx_min(b, ptx_add(b, begin, each), end);
@@ -266,13 +268,13 @@ static void finish(ptx_builder *b, const top *t, ptx_val shared)
     ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, WARPS), 1);
     insert_shared(b, &t->ranking, &all, shared_list(b, t, shared, t->warp, i));
     ptx_end_for(b);
-    if (t->spec->split == 1) {
+    if (t->spec->product.split == 1) {
         const results to = {t->spec, args, times_wanted(b, &t->ranking, row)};
         each_key(b, &t->ranking, &all, &to, put_result);
         return;
     }
     ptx_val part = ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)),
-            number = ptx_mad(b, row, ptx_u64(b, t->spec->split), part);
+            number = ptx_mad(b, row, ptx_u64(b, t->spec->product.split), part);
     ptx_val first = ptx_at(b, args->partials, times_wanted(b, &t->ranking, number), 8);
     each_key(b, &t->ranking, &all, &first, put_key);
 }
@@ -294,7 +296,7 @@ void emit_int_top_join(ptx_builder *b, const kernel_row *row, const kernel_spec 
     ranking r = ranking_begin(b, args.number[NUMBER_TOP]);
     ptx_val line = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), MERGE_ROWS, ptx_shr(b, ptx_tid_x(b), 5)));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, line, args.number[NUMBER_M]));
-    const unsigned parts = (unsigned)spec->split;
+    const unsigned parts = (unsigned)spec->product.split;
     ptx_val keys = ptx_at(b, args.partials, times_wanted(b, &r, ptx_mul(b, line, ptx_u64(b, parts))), 8);
     list all = list_begin(b, &r);
     ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_mul(b, r.wanted, parts), 1);
@@ -310,7 +312,8 @@ kernel_geometry int_top_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     return (kernel_geometry){
-        .block = BLOCK, .grid = {rule_parts(NUMBER_M, (uint64_t)spec->tile), rule_constant(spec->split)}};
+        .block = BLOCK,
+        .grid = {rule_parts(NUMBER_M, (uint64_t)spec->integer.tile), rule_constant(spec->product.split)}};
 }
 
 kernel_geometry int_top_join_geometry(const kernel_row *row, const kernel_spec *spec)

@@ -38,18 +38,18 @@ static void locate(ptx_builder *b, window *w, ptx_val index)
 {
     const ptx_val *n = w->args.all.number;
     ptx_val left = index, outputs = n[NUMBER_ROWS];
-    if (w->spec->nhwc)
+    if (w->spec->conv.nhwc)
         left = split(b, left, outputs, &w->out);
     left = split(b, left, n[NUMBER_CONV_OUT_W], &w->ow);
     left = split(b, left, n[NUMBER_CONV_OUT_H], &w->oh);
-    if (!w->spec->nhwc)
+    if (!w->spec->conv.nhwc)
         left = split(b, left, outputs, &w->out);
     w->image = ptx_cvt(b, PTX_U32, left);
     w->channels = number(b, w, NUMBER_CONV_CHANNELS);
     w->height = number(b, w, NUMBER_CONV_H);
     w->width = number(b, w, NUMBER_CONV_W);
     ptx_val group = ptx_div(b, w->out, number(b, w, NUMBER_CONV_OUTPUTS));
-    w->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)w->spec->window_c));
+    w->first_channel = ptx_mul(b, group, ptx_u32(b, (uint32_t)w->spec->conv.window_c));
 }
 
 /* The position in x of row (or column) i of the window; negative positions wrap to very large ones. */
@@ -71,7 +71,7 @@ static ptx_val place(ptx_builder *b, ptx_val base, const ptx_val index[4], const
 
 static ptx_val x_at(ptx_builder *b, const window *w, ptx_val h, ptx_val v, ptx_val channel)
 {
-    const bool nhwc = w->spec->nhwc;
+    const bool nhwc = w->spec->conv.nhwc;
     const ptx_val index[4] = {w->image, nhwc ? h : channel, nhwc ? v : h, nhwc ? channel : v};
     const ptx_val size[4] = {
         {0}, nhwc ? w->height : w->channels, nhwc ? w->width : w->height, nhwc ? w->channels : w->width};
@@ -80,9 +80,10 @@ static ptx_val x_at(ptx_builder *b, const window *w, ptx_val h, ptx_val v, ptx_v
 
 static ptx_val w_at(ptx_builder *b, const window *w, ptx_val r, ptx_val s, ptx_val channel)
 {
-    const bool nhwc = w->spec->nhwc;
-    ptx_val height = ptx_u32(b, (uint32_t)w->spec->window_h), width = ptx_u32(b, (uint32_t)w->spec->window_w);
-    ptx_val depth = ptx_u32(b, (uint32_t)w->spec->window_c);
+    const bool nhwc = w->spec->conv.nhwc;
+    ptx_val height = ptx_u32(b, (uint32_t)w->spec->conv.window_h),
+            width = ptx_u32(b, (uint32_t)w->spec->conv.window_w);
+    ptx_val depth = ptx_u32(b, (uint32_t)w->spec->conv.window_c);
     const ptx_val index[4] = {w->out, nhwc ? r : channel, nhwc ? s : r, nhwc ? channel : s};
     const ptx_val size[4] = {{0}, nhwc ? height : depth, nhwc ? width : height, nhwc ? depth : width};
     return place(b, w->args.all.operand[QDNN_OPERAND_CODES], index, size);
@@ -90,12 +91,13 @@ static ptx_val w_at(ptx_builder *b, const window *w, ptx_val r, ptx_val s, ptx_v
 
 static void add_product(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_from)
 {
-    ptx_val x = ptx_as(b, PTX_S32,
-                       ptx_ld_global_nc(b, w->spec->x_codes == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, x_from, 0));
+    ptx_val x =
+        ptx_as(b, PTX_S32,
+               ptx_ld_global_nc(b, w->spec->integer.x_codes == QDNN_DATA_U8 ? PTX_U8 : PTX_S8, x_from, 0));
     ptx_val c = ptx_ld_global_nc(b, PTX_S8, w_from, 0);
-    if (w->spec->x_zero)
+    if (w->spec->integer.x_zero)
         x = ptx_sub(b, x, w->results.x_zero);
-    if (w->spec->w_zero)
+    if (w->spec->integer.w_zero)
         c = ptx_sub(b, c, w->results.w_zero);
     ptx_assign(b, w->sum, ptx_mad(b, x, c, w->sum));
 }
@@ -103,14 +105,14 @@ static void add_product(ptx_builder *b, const window *w, ptx_val x_from, ptx_val
 /* Four channels at once. Zero points are applied at the end. */
 static void add_word(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_from)
 {
-    ptx_val x = int_typed(b, w->spec->x_codes, ptx_ld_global_nc(b, PTX_U32, x_from, 0));
+    ptx_val x = int_typed(b, w->spec->integer.x_codes, ptx_ld_global_nc(b, PTX_U32, x_from, 0));
     ptx_val c = ptx_ld_global_nc(b, PTX_S32, w_from, 0);
     ptx_assign(b, w->sum, ptx_dp4a(b, x, c, w->sum));
-    if (w->spec->w_zero)
+    if (w->spec->integer.w_zero)
         ptx_assign(b, w->x_sum, ptx_dp4a(b, x, ptx_s32(b, ONES), w->x_sum));
-    if (w->spec->x_zero)
+    if (w->spec->integer.x_zero)
         ptx_assign(b, w->w_sum, ptx_dp4a(b, c, ptx_s32(b, ONES), w->w_sum));
-    if (w->spec->w_zero && w->spec->x_zero)
+    if (w->spec->integer.w_zero && w->spec->integer.x_zero)
         ptx_assign(b, w->count, ptx_add(b, w->count, 4));
 }
 
@@ -118,7 +120,7 @@ static void add_word(ptx_builder *b, const window *w, ptx_val x_from, ptx_val w_
 static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_val r, ptx_val s, ptx_val h,
                          ptx_val v)
 {
-    ptx_val depth = ptx_u32(b, (uint32_t)w->spec->window_c);
+    ptx_val depth = ptx_u32(b, (uint32_t)w->spec->conv.window_c);
     const bool has_words = is_words.kind != PTX_NOTHING;
     for (int words = has_words; words >= 0; words--) {
         if (has_words && words) {
@@ -142,7 +144,7 @@ static void add_position(ptx_builder *b, const window *w, ptx_val is_words, ptx_
 /* Whether words of four channels can be used: x and w are aligned to words, and so is every position. */
 static ptx_val begins_words(ptx_builder *b, const window *w)
 {
-    if (!w->spec->nhwc || w->spec->window_c % 4)
+    if (!w->spec->conv.nhwc || w->spec->conv.window_c % 4)
         return (ptx_val){0};
     ptx_val all = ptx_or(b, w->args.all.operand[QDNN_OPERAND_X], w->args.all.operand[QDNN_OPERAND_CODES]);
     ptx_val low = ptx_or(b, ptx_cvt(b, PTX_U32, all), w->channels);
@@ -156,20 +158,20 @@ static void sum_window(ptx_builder *b, window *w)
     w->x_sum = ptx_var(b, ptx_s32(b, 0));
     w->w_sum = ptx_var(b, ptx_s32(b, 0));
     w->count = ptx_var(b, ptx_s32(b, 0));
-    ptx_val r = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, (uint32_t)w->spec->window_h), 1);
+    ptx_val r = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, (uint32_t)w->spec->conv.window_h), 1);
     ptx_val h = position(b, w, 0, r);
     ptx_continue_unless(b, ptx_setp(b, PTX_LT, h, w->height));
-    ptx_val s = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, (uint32_t)w->spec->window_w), 1);
+    ptx_val s = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, (uint32_t)w->spec->conv.window_w), 1);
     ptx_val v = position(b, w, 1, s);
     ptx_continue_unless(b, ptx_setp(b, PTX_LT, v, w->width));
     add_position(b, w, is_words, r, s, h, v);
     ptx_end_for(b);
     ptx_end_for(b);
-    if (w->spec->w_zero)
+    if (w->spec->integer.w_zero)
         ptx_assign(b, w->sum, ptx_sub(b, w->sum, ptx_mul(b, w->results.w_zero, w->x_sum)));
-    if (w->spec->x_zero)
+    if (w->spec->integer.x_zero)
         ptx_assign(b, w->sum, ptx_sub(b, w->sum, ptx_mul(b, w->results.x_zero, w->w_sum)));
-    if (w->spec->w_zero && w->spec->x_zero) {
+    if (w->spec->integer.w_zero && w->spec->integer.x_zero) {
         ptx_val zeros = ptx_mul(b, w->results.x_zero, w->results.w_zero);
         ptx_assign(b, w->sum, ptx_mad(b, zeros, w->count, w->sum));
     }

@@ -19,8 +19,8 @@ typedef struct dynamic_plan {
 
 static dynamic_plan plan_of(const kernel_spec *spec)
 {
-    dynamic_plan p = {.team = team_of(spec->data, spec->group_size, spec->group_size)};
-    uint64_t chunks = spec->group_size / chunk_elements(spec->data);
+    dynamic_plan p = {.team = team_of(spec->data, spec->stored.group_size, spec->stored.group_size)};
+    uint64_t chunks = spec->stored.group_size / chunk_elements(spec->data);
     if (chunks > WARP_LANES) /* several chunks per lane: a warp, or a block if that is not enough */
         p.team.lanes = chunks > WARP_LANES * CHUNKS_MAX ? RANGE_BLOCK : WARP_LANES;
     while (p.team.lanes > 1 &&
@@ -34,9 +34,10 @@ static dynamic_plan plan_of(const kernel_spec *spec)
 static bool fits(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    return spec->groups == QDNN_GROUPS_FLAT && spec->layout == QDNN_LAYOUT_BYTES && spec->channels == 0 &&
-           spec->group_size % 8 == 0 && !spec->zero_packed && !spec->zero_minus_one &&
-           spec->group_size / chunk_elements(spec->data) <= (uint64_t)RANGE_BLOCK * CHUNKS_MAX;
+    return spec->stored.groups == QDNN_GROUPS_FLAT && spec->stored.layout == QDNN_LAYOUT_BYTES &&
+           spec->stored.channels == 0 && spec->stored.group_size % 8 == 0 && !spec->stored.zero_packed &&
+           !spec->stored.zero_minus_one &&
+           spec->stored.group_size / chunk_elements(spec->data) <= (uint64_t)RANGE_BLOCK * CHUNKS_MAX;
 }
 
 bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -60,7 +61,8 @@ kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     return (kernel_geometry){.block = RANGE_BLOCK,
-                             .elements_per_block = RANGE_BLOCK / plan_of(spec).team.lanes * spec->group_size};
+                             .elements_per_block =
+                                 RANGE_BLOCK / plan_of(spec).team.lanes * spec->stored.group_size};
 }
 
 typedef struct dynamic_kernel {
@@ -77,7 +79,7 @@ typedef struct dynamic_kernel {
 /* Whether codes that are not direct go through shared memory: if groups fill whole words. */
 static bool is_staged(const coding *c)
 {
-    return !codes_are_direct(c) && c->spec->group_size % 32 == 0;
+    return !codes_are_direct(c) && c->spec->stored.group_size % 32 == 0;
 }
 
 static unsigned groups_of_block(const dynamic_kernel *k)
@@ -95,7 +97,7 @@ static ptx_val team_in_block(ptx_builder *b, const dynamic_kernel *k)
 static ptx_val chunk_exists(ptx_builder *b, const dynamic_kernel *k, unsigned i, ptx_val exists)
 {
     const kernel_spec *spec = k->q.coding.spec;
-    uint64_t chunks = spec->group_size / chunk_elements(spec->data);
+    uint64_t chunks = spec->stored.group_size / chunk_elements(spec->data);
     if ((uint64_t)(i + 1) * k->plan.team.lanes <= chunks)
         return exists;
     return ptx_setp_and(b, PTX_LT, ptx_add(b, k->lane, i * k->plan.team.lanes), ptx_u32(b, (uint32_t)chunks),
@@ -138,7 +140,7 @@ static void add_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val exists, 
 {
     const kernel_spec *spec = k->q.coding.spec;
     const unsigned chunk = chunk_elements(spec->data);
-    const bool is_tight = format_has_zero(k->q.coding.format) && spec->range == QDNN_RANGE_TIGHT;
+    const bool is_tight = format_has_zero(k->q.coding.format) && spec->quantize.range == QDNN_RANGE_TIGHT;
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         if (is_tight)
             ptx_if(b, chunk_exists(b, k, i, exists));
@@ -162,7 +164,7 @@ static void copy_words(ptx_builder *b, ptx_val from, ptx_val to, ptx_val first, 
 static void store_words(ptx_builder *b, const dynamic_kernel *k, ptx_val stores)
 {
     const coding *c = &k->q.coding;
-    const unsigned bits = c->format->facts.bits, words = (unsigned)(c->spec->group_size * bits / 32);
+    const unsigned bits = c->format->facts.bits, words = (unsigned)(c->spec->stored.group_size * bits / 32);
     const unsigned groups = groups_of_block(k);
     ptx_syncthreads(b);
     if (c->spec->row_index) {
@@ -184,7 +186,7 @@ static void stage_chunks(ptx_builder *b, const dynamic_kernel *k, ptx_val stores
     const kernel_spec *spec = k->q.coding.spec;
     const unsigned chunk = chunk_elements(spec->data);
     const chunk_groups groups = {.first = *group};
-    ptx_val first = ptx_mad(b, team_in_block(b, k), (int)spec->group_size, ptx_mul(b, k->lane, chunk));
+    ptx_val first = ptx_mad(b, team_in_block(b, k), (int)spec->stored.group_size, ptx_mul(b, k->lane, chunk));
     for (unsigned i = 0; i < k->plan.chunks; i++) {
         ptx_val quads[CHUNK_MAX / QUAD];
         chunk_encode(b, &k->q, &groups, &x[i * chunk], chunk, quads);
@@ -240,8 +242,9 @@ static ptx_val block_is_whole(ptx_builder *b, const dynamic_kernel *k, ptx_val n
     if (c->spec->row_index)
         return is_aligned(b, k);
     ptx_val first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, groups));
-    ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->group_size));
-    ptx_val cut = emit_remainder(b, n, emit_divide(b, n, c->spec->group_size), c->spec->group_size);
+    ptx_val end = ptx_mul(b, ptx_add(b, first, groups), ptx_u64(b, c->spec->stored.group_size));
+    ptx_val cut =
+        emit_remainder(b, n, emit_divide(b, n, c->spec->stored.group_size), c->spec->stored.group_size);
     ptx_val whole = ptx_setp_or(b, PTX_LE, end, n, ptx_setp(b, PTX_EQ, cut, ptx_u64(b, 0)));
     return ptx_and(b, whole, is_aligned(b, k));
 }
@@ -253,7 +256,7 @@ static void find_strided(ptx_builder *b, dynamic_kernel *k, const kernel_args *a
 {
     const kernel_spec *spec = k->q.coding.spec;
     const ptx_val *number = args->number;
-    ptx_val head = emit_divide(b, in_row, spec->group_size),
+    ptx_val head = emit_divide(b, in_row, spec->stored.group_size),
             page = ptx_div(b, slot, number[NUMBER_PAGE_SLOTS]);
     ptx_val in_page = ptx_sub(b, slot, ptx_mul(b, page, number[NUMBER_PAGE_SLOTS]));
     ptx_val to =
@@ -277,7 +280,7 @@ static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *
     ptx_val number = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, at, 0, ptx_u32(b, 0));
     ptx_val to = ptx_cvt(b, PTX_U64, number), in_row = ptx_sub(b, k->first, ptx_mul(b, row, columns));
     k->to_first = ptx_mad(b, to, columns, in_row);
-    k->to_group = emit_divide(b, k->to_first, spec->group_size);
+    k->to_group = emit_divide(b, k->to_first, spec->stored.group_size);
     if (spec->strided)
         find_strided(b, k, args, row, to, in_row);
     return ptx_setp_and(b, PTX_LT, to, args->number[NUMBER_TABLE_ROWS], exists);
@@ -316,7 +319,7 @@ static void open_stages(ptx_builder *b, dynamic_kernel *k)
     const coding *c = &k->q.coding;
     const unsigned groups = groups_of_block(k);
     if (is_staged(c))
-        k->stage = stage_begin(b, c, groups * (unsigned)c->spec->group_size, RANGE_BLOCK);
+        k->stage = stage_begin(b, c, groups * (unsigned)c->spec->stored.group_size, RANGE_BLOCK);
     if (!c->spec->row_index)
         k->numbers = numbers_begin(b, c, k->plan.team.lanes);
 }
@@ -333,12 +336,12 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / k.plan.team.lanes));
     k.lane = team_lane(b, &k.plan.team, tid);
     k.group = team_number(b, &k.plan.team, tid, block_first);
-    k.first = ptx_mul(b, k.group, ptx_u64(b, spec->group_size));
+    k.first = ptx_mul(b, k.group, ptx_u64(b, spec->stored.group_size));
     ptx_val exists = ptx_setp(b, PTX_LT, k.first, n),
-            end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->group_size)));
+            end = ptx_min(b, n, ptx_add(b, k.first, ptx_u64(b, spec->stored.group_size)));
     ptx_val whole = block_is_whole(b, &k, n), stores = find_place(b, &k, &args, exists);
     open_stages(b, &k);
-    k.groups = emit_divide_up(b, n, spec->group_size);
+    k.groups = emit_divide_up(b, n, spec->stored.group_size);
     range r = range_begin(b, range_kind_of(&k.q.coding));
     ptx_val x[CHUNKS_MAX * CHUNK_MAX];
     for (unsigned i = 0; i < k.plan.chunks * chunk_elements(spec->data); i++)
@@ -377,7 +380,7 @@ static void two_operations(const kernel_row *row, const kernel_spec *spec, const
     const kernel_row *quantize = kernel_find_operation(KERNEL_QUANTIZE, row->format);
     kernel_spec scales = kernel_spec_normal(scale, spec), codes = kernel_spec_normal(quantize, spec);
     scale_level_steps(scale, &scales, problem, steps);
-    if (spec->zero_packed)
+    if (spec->stored.zero_packed)
         zero_packing_steps(scale, &scales, problem, steps);
     quantize->operation->steps(quantize, &codes, problem, steps);
 }
@@ -399,7 +402,7 @@ row_codes quantize_rows_steps(const kernel_row *row, qdnnDataType_t data, uint64
     const kernel_problem flat = {.rows = 1, .columns = rows * columns};
     kernel_spec spec = kernel_spec_default();
     spec.data = data;
-    spec.group_size = columns;
+    spec.stored.group_size = columns;
     spec = kernel_spec_normal(row, &spec);
     row->operation->steps(row, &spec, &flat, steps);
     if (steps->workspace < before)

@@ -42,11 +42,11 @@ void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const k
                          kernel_steps *steps)
 {
     kernel_spec own = *spec;
-    own.group_table = spec->group_index && !spec->row_index;
-    if (own.group_table && !group_table_fits(&(coding){row->format, &own}, problem))
-        own.group_table = 0;
+    own.stored.group_table = spec->stored.group_index && !spec->row_index;
+    if (own.stored.group_table && !group_table_fits(&(coding){row->format, &own}, problem))
+        own.stored.group_table = 0;
     kernel_step *step = steps_add(steps, row, &own, problem);
-    if (own.group_table)
+    if (own.stored.group_table)
         step->shared = group_table_bytes(&(coding){row->format, &own}, problem);
 }
 
@@ -194,7 +194,7 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w)
 matrix_groups matrix_groups_of(const matrix *m)
 {
     const coding *c = &m->q.coding;
-    bool only = c->spec->groups == QDNN_GROUPS_DEFAULT || c->spec->channels == 1;
+    bool only = c->spec->stored.groups == QDNN_GROUPS_DEFAULT || c->spec->stored.channels == 1;
     if (c->spec->row_index) /* adjacent rows of the result need not be adjacent in the table */
         return (matrix_groups){.for_band = only};
     return (matrix_groups){.for_band = matrix_rows_share_groups(c->spec, BAND),

@@ -26,9 +26,9 @@ typedef struct plan {
 
 static plan plan_of(const kernel_spec *spec)
 {
-    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
-    plan p = {.rows = down ? spec->group_size : spec->group_rows,
-              .columns = down ? spec->group_rows : spec->group_size};
+    bool down = spec->stored.groups == QDNN_GROUPS_COLUMNS;
+    plan p = {.rows = down ? spec->stored.group_size : spec->stored.group_rows,
+              .columns = down ? spec->stored.group_rows : spec->stored.group_size};
     p.step = p.columns % vector_elements(spec->data) == 0 ? vector_elements(spec->data) : 1;
     p.team.lanes = 1;
     while (p.team.lanes < WARP && p.team.lanes * p.step < p.columns)
@@ -52,8 +52,8 @@ typedef struct extent {
 
 static extent padding_of(const kernel_spec *spec)
 {
-    bool transposed = spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED;
-    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+    bool transposed = spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED;
+    if (spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE)
         return (extent){1, 1};
     return transposed ? (extent){4, 128} : (extent){128, 4};
 }
@@ -96,12 +96,12 @@ static ptx_val fill_up(ptx_builder *b, ptx_val x, unsigned multiple)
 static scale_matrix scale_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     kernel_args args = kernel_declare(b, row, spec);
-    if (spec->nested)
+    if (spec->stored.nested)
         ptx_fail(b, "nested scales are made in two steps: scale without nested, then nest");
     quantized q = quantized_begin(b, row, spec, &args);
     scale_matrix s = {
         .m = matrix_begin(b, &q, &args), .plan = plan_of(spec), .x = args.operand[QDNN_OPERAND_X]};
-    bool down = spec->groups == QDNN_GROUPS_COLUMNS;
+    bool down = spec->stored.groups == QDNN_GROUPS_COLUMNS;
     extent e = padding_of(spec);
     s.height = down ? s.m.groups : s.m.lines;
     s.width = down ? s.m.lines : s.m.groups;
@@ -176,15 +176,15 @@ static void reduce(ptx_builder *b, const scale_matrix *s, const range *r)
 static ptx_val zero_index(ptx_builder *b, const scale_matrix *s, const group_place *place)
 {
     const kernel_spec *spec = s->m.q.coding.spec;
-    if (!spec->zero_packed)
+    if (!spec->stored.zero_packed)
         return matrix_group_number(b, &s->m, place);
-    return spec->groups == QDNN_GROUPS_COLUMNS ? ptx_mad(b, place->group, s->m.lines, place->line)
-                                               : ptx_mad(b, place->line, s->m.groups, place->group);
+    return spec->stored.groups == QDNN_GROUPS_COLUMNS ? ptx_mad(b, place->group, s->m.lines, place->line)
+                                                      : ptx_mad(b, place->line, s->m.groups, place->group);
 }
 
 static void store_zero_scale(ptx_builder *b, const scale_matrix *s, ptx_val slot)
 {
-    qdnnScaleType_t type = s->m.q.coding.spec->scale;
+    qdnnScaleType_t type = s->m.q.coding.spec->stored.scale;
     ptx_val at = ptx_at(b, s->m.q.side.scale, slot, scale_bytes(type));
     ptx_st_as(b, PTX_GLOBAL, PTX_CACHE_DEFAULT,
               scale_bytes(type) == 4   ? PTX_U32
@@ -197,10 +197,10 @@ static void store_group(ptx_builder *b, const scale_matrix *s, const range *r, p
                         ptx_val exists)
 {
     const kernel_spec *spec = s->m.q.coding.spec;
-    bool by_columns = spec->groups == QDNN_GROUPS_COLUMNS;
+    bool by_columns = spec->stored.groups == QDNN_GROUPS_COLUMNS;
     group_place place = {.line = by_columns ? across : down, .group = by_columns ? down : across};
     ptx_val slot = matrix_scale_slot(b, &s->m, &place);
-    const bool is_padded = spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    const bool is_padded = spec->stored.scale_swizzle != QDNN_SWIZZLE_NONE;
     if (is_padded) {
         ptx_if_not(b, exists);
         store_zero_scale(b, s, slot);
@@ -227,7 +227,7 @@ static ptx_val has_slot(ptx_builder *b, const scale_matrix *s, ptx_val down, ptx
     const kernel_spec *spec = s->m.q.coding.spec;
     const extent e = padding_of(spec);
     ptx_val has = {0};
-    if (spec->scale_swizzle == QDNN_SWIZZLE_NONE)
+    if (spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE)
         return exists;
     if (e.height % block_height(&s->plan) != 0)
         has = also_below(b, down, s->slots_height, has);

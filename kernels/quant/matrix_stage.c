@@ -15,8 +15,9 @@ typedef struct extent {
 
 static extent group_extent(const kernel_spec *spec)
 {
-    return spec->groups == QDNN_GROUPS_ROWS ? (extent){spec->group_rows, spec->group_size}
-                                            : (extent){spec->group_size, spec->group_rows};
+    return spec->stored.groups == QDNN_GROUPS_ROWS
+               ? (extent){spec->stored.group_rows, spec->stored.group_size}
+               : (extent){spec->stored.group_size, spec->stored.group_rows};
 }
 
 /* Number of groups in `elements` adjacent elements that start at a multiple of `elements`; 0: groups are not
@@ -31,15 +32,16 @@ static bool may_stage(const coding *c)
 {
     const kernel_spec *spec = c->spec;
     const unsigned width = patch_width(c);
-    if (spec->group_index || (spec->row_index && !patch_rows_are_free(c)))
+    if (spec->stored.group_index || (spec->row_index && !patch_rows_are_free(c)))
         return false;
-    switch (spec->groups) {
+    switch (spec->stored.groups) {
     case QDNN_GROUPS_ROWS:
-        return spec->group_size % width == 0 && (spec->row_index || !matrix_rows_share_groups(spec, BAND));
+        return spec->stored.group_size % width == 0 &&
+               (spec->row_index || !matrix_rows_share_groups(spec, BAND));
     case QDNN_GROUPS_COLUMNS:
-        return !spec->row_index && (spec->group_rows == 1 || spec->group_rows % width == 0);
+        return !spec->row_index && (spec->stored.group_rows == 1 || spec->stored.group_rows % width == 0);
     case QDNN_GROUPS_FLAT:
-        return spec->group_size % width == 0 && spec->channels != 1;
+        return spec->stored.group_size % width == 0 && spec->stored.channels != 1;
     default:
         return false;
     }
@@ -52,12 +54,13 @@ static bool may_stage(const coding *c)
 static warp_tile warps_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const bool swizzled = spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    const bool swizzled = spec->stored.scale_swizzle != QDNN_SWIZZLE_NONE;
     if (spec->row_index)
         return (warp_tile){1, MATRIX_WARPS};
     if (swizzled && format_has_zero(c->format) && patch_width(c) == 4)
         return (warp_tile){MATRIX_WARPS, 2};
-    if (spec->groups == QDNN_GROUPS_COLUMNS || spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED || swizzled)
+    if (spec->stored.groups == QDNN_GROUPS_COLUMNS ||
+        spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED || swizzled)
         return (warp_tile){MATRIX_WARPS, 1};
     return (warp_tile){1, MATRIX_WARPS};
 }
@@ -75,7 +78,7 @@ static unsigned flat_groups_in(unsigned elements, uint64_t size)
 group_stage group_stage_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    if (spec->group_table)
+    if (spec->stored.group_table)
         return group_table_of(c);
     const group_stage none = {.warps = {MATRIX_WARPS, 1}};
     if (!may_stage(c))
@@ -83,9 +86,9 @@ group_stage group_stage_of(const coding *c)
     const extent e = group_extent(spec);
     group_stage s = {.warps = warps_of(c)};
     const unsigned rows = BAND * s.warps.down, columns = WARP * patch_width(c) * s.warps.across;
-    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    const bool is_flat = spec->stored.groups == QDNN_GROUPS_FLAT;
     s.down = is_flat || spec->row_index ? rows : groups_in(rows, e.rows);
-    s.across = is_flat ? flat_groups_in(columns, spec->group_size) : groups_in(columns, e.columns);
+    s.across = is_flat ? flat_groups_in(columns, spec->stored.group_size) : groups_in(columns, e.columns);
     s.is_used = (s.down && s.across) &&
                 (uint64_t)s.down * s.across * (format_has_zero(c->format) ? 2 : 1) <= STAGE_NUMBERS;
     s.zeros_at = 4 * s.down * s.across;
@@ -99,7 +102,7 @@ void group_stage_begin(ptx_builder *b, const coding *c, group_stage *s)
     const unsigned arrays = format_has_zero(c->format) ? 2 : 1;
     if (s->list.kind != PTX_NOTHING)
         s->of_lane = ptx_var(b, ptx_u32(b, 0));
-    if (c->spec->groups == QDNN_GROUPS_FLAT)
+    if (c->spec->stored.groups == QDNN_GROUPS_FLAT)
         s->lefts = ptx_shared(b, "group_lefts", PTX_U32, s->down, LOAD_BYTES);
     s->numbers = s->is_table
                      ? ptx_shared_dynamic(b, LOAD_BYTES)
@@ -135,7 +138,7 @@ static ptx_val quotient(ptx_builder *b, ptx_val x, unsigned divisor)
 static spot spot_in_memory(ptx_builder *b, const kernel_spec *spec, const group_stage *s, ptx_val i,
                            bool swizzled)
 {
-    const bool by_rows = spec->scale_order == QDNN_SCALE_ORDER_DEFAULT;
+    const bool by_rows = spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT;
     const unsigned rows = by_rows ? s->down : s->across, columns = by_rows ? s->across : s->down;
     ptx_val row = quotient(b, i, columns), column = ptx_and(b, i, columns - 1);
     if (swizzled && rows == SWIZZLE_ROWS && columns % 4 == 0) {
@@ -160,7 +163,7 @@ static ptx_val row_of_spot(ptx_builder *b, const matrix *m, const group_stage *s
 static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const coding *c = &m->q.coding;
-    const uint64_t size = c->spec->group_size;
+    const uint64_t size = c->spec->stored.group_size;
     const unsigned width = WARP * patch_width(c) * s->warps.across;
     ptx_val row = row_of_spot(b, m, s, at.down);
     ptx_val first = emit_divide(b, ptx_mad(b, row, m->columns, s->column), size);
@@ -174,7 +177,7 @@ static group_place flat_place(ptx_builder *b, const matrix *m, const group_stage
  * 1,024, which is at least the width of a tile. */
 static void fill_lefts(ptx_builder *b, const matrix *m, const group_stage *s)
 {
-    const uint64_t size = m->q.coding.spec->group_size;
+    const uint64_t size = m->q.coding.spec->stored.group_size;
     ptx_val down = ptx_tid_x(b);
     ptx_if(b, ptx_setp(b, PTX_LT, down, s->down));
     ptx_val first = ptx_mad(b, row_of_spot(b, m, s, down), m->columns, s->column);
@@ -188,10 +191,10 @@ static void fill_lefts(ptx_builder *b, const matrix *m, const group_stage *s)
 static group_place place_of_spot(ptx_builder *b, const matrix *m, const group_stage *s, spot at)
 {
     const kernel_spec *spec = m->q.coding.spec;
-    if (spec->groups == QDNN_GROUPS_FLAT)
+    if (spec->stored.groups == QDNN_GROUPS_FLAT)
         return flat_place(b, m, s, at);
     const extent e = group_extent(spec);
-    const bool along = spec->groups == QDNN_GROUPS_ROWS;
+    const bool along = spec->stored.groups == QDNN_GROUPS_ROWS;
     ptx_val down = ptx_add(b, emit_divide(b, s->row, e.rows), ptx_cvt(b, PTX_U64, at.down));
     ptx_val across = ptx_add(b, emit_divide(b, s->column, e.columns), ptx_cvt(b, PTX_U64, at.across));
     if (s->list.kind != PTX_NOTHING)
@@ -224,7 +227,7 @@ static void fill_some(ptx_builder *b, const matrix *m, const group_stage *s, ptx
                       ptx_val first, unsigned count)
 {
     const kernel_spec *spec = m->q.coding.spec;
-    const bool swizzled = load == matrix_load_scale && spec->scale_swizzle != QDNN_SWIZZLE_NONE;
+    const bool swizzled = load == matrix_load_scale && spec->stored.scale_swizzle != QDNN_SWIZZLE_NONE;
     const unsigned threads = stage_threads(s);
     ptx_val numbers[LOADS_AHEAD], index[LOADS_AHEAD];
     for (unsigned k = 0; k < count; k++) {
@@ -288,7 +291,7 @@ static ptx_val flat_steps(ptx_builder *b, const matrix *m, const group_stage *s,
 {
     ptx_val at = ptx_cvt(b, PTX_U32, ptx_sub(b, column, s->column));
     ptx_val left = ptx_ld_shared(b, PTX_U32, ptx_at(b, s->lefts, down, 4), 0);
-    ptx_val after = small_quotient(b, ptx_sub(b, at, left), m->q.coding.spec->group_size);
+    ptx_val after = small_quotient(b, ptx_sub(b, at, left), m->q.coding.spec->stored.group_size);
     return ptx_selp(b, ptx_u32(b, 0), ptx_add(b, after, 1), ptx_setp(b, PTX_LT, at, left));
 }
 
@@ -297,7 +300,7 @@ static ptx_val stage_index(ptx_builder *b, const matrix *m, const group_stage *s
 {
     const kernel_spec *spec = m->q.coding.spec;
     const extent e = group_extent(spec);
-    const bool is_flat = spec->groups == QDNN_GROUPS_FLAT;
+    const bool is_flat = spec->stored.groups == QDNN_GROUPS_FLAT;
     const bool is_listed = s->list.kind != PTX_NOTHING;
     ptx_val down =
         steps_from(b, s->row, is_listed ? s->list_row : row, s->down, is_flat || is_listed ? 1 : e.rows);
@@ -323,7 +326,7 @@ void group_stage_read(ptx_builder *b, const matrix *m, const group_stage *s, ptx
 {
     const coding *c = &m->q.coding;
     const kernel_spec *spec = c->spec;
-    const bool is_one = spec->groups == QDNN_GROUPS_FLAT || group_extent(spec).columns % p->width == 0;
+    const bool is_one = spec->stored.groups == QDNN_GROUPS_FLAT || group_extent(spec).columns % p->width == 0;
     ptx_val scales[CHUNK_MAX], zeros[CHUNK_MAX] = {{0}};
     ptx_val address = ptx_at(b, s->numbers, stage_index(b, m, s, row, p->column), 4);
     read_numbers(b, address, 0, is_one, p->width, scales);

@@ -28,11 +28,12 @@ static unsigned tile_columns(const coding *c)
 static qdnnDataType_t number_type(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const qdnnDataType_t type = spec->nested ? QDNN_DATA_F32 : scale_data_type(spec->scale);
+    const qdnnDataType_t type = spec->stored.nested ? QDNN_DATA_F32 : scale_data_type(spec->stored.scale);
     if (type != QDNN_DATA_F16 && type != QDNN_DATA_BF16)
         return QDNN_DATA_F32;
-    const bool holds_zeros = !format_has_zero(c->format) || spec->zero_packed || spec->zero == type ||
-                             spec->zero == QDNN_DATA_U8 || spec->zero == QDNN_DATA_I8;
+    const bool holds_zeros = !format_has_zero(c->format) || spec->stored.zero_packed ||
+                             spec->stored.zero == type || spec->stored.zero == QDNN_DATA_U8 ||
+                             spec->stored.zero == QDNN_DATA_I8;
     return holds_zeros ? type : QDNN_DATA_F32;
 }
 
@@ -48,7 +49,7 @@ static unsigned group_bytes(const coding *c)
 
 static uint64_t table_bytes(const coding *c, const kernel_problem *problem)
 {
-    return (ceil_div(problem->rows, c->spec->group_size) + 1) * group_bytes(c);
+    return (ceil_div(problem->rows, c->spec->stored.group_size) + 1) * group_bytes(c);
 }
 
 bool group_table_fits(const coding *c, const kernel_problem *problem)
@@ -60,7 +61,7 @@ static unsigned zero_bits(const coding *c)
 {
     if (!format_has_zero(c->format))
         return 0;
-    return c->spec->zero_packed ? c->format->facts.bits : 8 * element_bytes(c->spec->zero);
+    return c->spec->stored.zero_packed ? c->format->facts.bits : 8 * element_bytes(c->spec->stored.zero);
 }
 
 uint32_t group_table_bytes(const coding *c, const kernel_problem *problem)
@@ -73,9 +74,10 @@ kernel_rule group_table_blocks(const coding *c)
 {
     const kernel_spec *spec = c->spec;
     const unsigned of_element = 8 * element_bytes(spec->data) + c->format->facts.bits,
-                   of_group = REPEATED_PART * (8 * scale_bytes(spec->scale) + zero_bits(c));
+                   of_group = REPEATED_PART * (8 * scale_bytes(spec->stored.scale) + zero_bits(c));
     const kernel_rule elements = rule_times(rule_number(NUMBER_ROWS), rule_constant(of_element)),
-                      groups = rule_times(rule_parts(NUMBER_ROWS, spec->group_size), rule_constant(of_group));
+                      groups = rule_times(rule_parts(NUMBER_ROWS, spec->stored.group_size),
+                                          rule_constant(of_group));
     return rule_plus(rule_constant(1), rule_over(elements, groups));
 }
 

@@ -30,9 +30,10 @@ typedef struct parts {
 /* Enough bands for all blocks, as long as the lists for the second pass stay short. */
 static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed)
 {
-    kernel_spec second = {.data = QDNN_DATA_F32, .group_size = p->segments, .channels = spec->channels};
+    kernel_spec second = {
+        .data = QDNN_DATA_F32, .stored.group_size = p->segments, .stored.channels = spec->stored.channels};
     uint64_t list = scale_lanes(&second) * LIST_ROUNDS / (1 + is_signed);
-    uint64_t by_list = list * spec->channels / p->turn_parts;
+    uint64_t by_list = list * spec->stored.channels / p->turn_parts;
     uint64_t by_blocks = BLOCKS_MAX / ceil_div(p->turn_parts, RANGE_BLOCK / p->team.lanes);
     uint64_t bands = by_list < by_blocks ? by_list : by_blocks;
     return bands > 1 ? bands : 1;
@@ -43,7 +44,8 @@ static uint64_t bands_of(const kernel_spec *spec, const parts *p, bool is_signed
 static parts parts_of(const kernel_spec *spec, bool is_signed)
 {
     const uint64_t tile = RANGE_BLOCK * 4 * chunk_elements(spec->data);
-    parts p = {.run = spec->channels == 1 ? tile : spec->group_size, .channels = spec->channels};
+    parts p = {.run = spec->stored.channels == 1 ? tile : spec->stored.group_size,
+               .channels = spec->stored.channels};
     p.segment = p.run;
     if (p.run > tile)
         p.segment = ceil_div(ceil_div(p.run, SEGMENTS_MAX), tile) * tile;

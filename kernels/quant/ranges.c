@@ -33,7 +33,7 @@ range_kind range_kind_of(const coding *c)
 {
     if (!format_has_zero(c->format))
         return RANGE_ABSMAX;
-    return c->spec->range == QDNN_RANGE_TIGHT ? RANGE_TIGHT : RANGE_WITH_ZERO;
+    return c->spec->quantize.range == QDNN_RANGE_TIGHT ? RANGE_TIGHT : RANGE_WITH_ZERO;
 }
 
 range range_begin(ptx_builder *b, range_kind kind)

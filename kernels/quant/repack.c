@@ -21,9 +21,9 @@ static kernel_spec source_of(const kernel_spec *spec)
 static kernel_spec target_of(const kernel_spec *spec)
 {
     kernel_spec to = source_of(spec);
-    to.layout = spec->to_layout;
-    to.nibble_order = spec->to_nibble_order;
-    to.code = spec->to_code;
+    to.stored.layout = spec->to.layout;
+    to.stored.nibble_order = spec->to.nibble_order;
+    to.stored.code = spec->to.code;
     return to;
 }
 
@@ -31,8 +31,8 @@ static kernel_spec target_of(const kernel_spec *spec)
 static ptx_val change_kind(ptx_builder *b, const repacker *r, ptx_val code)
 {
     const coding *from = &r->from.q.coding, *to = &r->to.q.coding;
-    bool flips =
-        (from->spec->code == QDNN_CODE_TWOS_COMPLEMENT) != (to->spec->code == QDNN_CODE_TWOS_COMPLEMENT);
+    bool flips = (from->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT) !=
+                 (to->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT);
     return flips ? ptx_xor(b, code, ptx_u32(b, 1u << (from->format->facts.bits - 1))) : code;
 }
 

@@ -16,32 +16,33 @@ enum { COLUMNS = 8, LONG_RUN = 32 };
 
 static unsigned block_channels(const kernel_spec *spec)
 {
-    return spec->group_size < LONG_RUN && spec->channels >= COLUMNS ? COLUMNS : 1;
+    return spec->stored.group_size < LONG_RUN && spec->stored.channels >= COLUMNS ? COLUMNS : 1;
 }
 
 uint64_t scale_lanes(const kernel_spec *spec)
 {
-    return spec->channels ? RANGE_BLOCK / block_channels(spec)
-                          : team_of(spec->data, spec->group_size, spec->group_size).lanes;
+    return spec->stored.channels
+               ? RANGE_BLOCK / block_channels(spec)
+               : team_of(spec->data, spec->stored.group_size, spec->stored.group_size).lanes;
 }
 
 static kernel_geometry channel_geometry(const kernel_spec *spec)
 {
     unsigned width = block_channels(spec);
-    uint64_t turn = width * spec->group_size, least = 32 * RANGE_BLOCK;
+    uint64_t turn = width * spec->stored.group_size, least = 32 * RANGE_BLOCK;
     return (kernel_geometry){.block = RANGE_BLOCK,
                              .elements_per_block = turn > least ? turn : least,
-                             .blocks = (spec->channels + width - 1) / width};
+                             .blocks = (spec->stored.channels + width - 1) / width};
 }
 
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     if (kernel_is_matrix(row, spec))
         return matrix_scale_geometry(spec);
-    if (spec->channels)
+    if (spec->stored.channels)
         return channel_geometry(spec);
     return (kernel_geometry){.block = RANGE_BLOCK,
-                             .elements_per_block = RANGE_BLOCK / scale_lanes(spec) * spec->group_size};
+                             .elements_per_block = RANGE_BLOCK / scale_lanes(spec) * spec->stored.group_size};
 }
 
 /* The parameters. */
@@ -55,11 +56,11 @@ typedef struct scale_kernel {
 static void scale_groups(ptx_builder *b, const scale_kernel *k)
 {
     const kernel_spec *spec = k->spec;
-    team t = team_of(spec->data, spec->group_size, spec->group_size);
+    team t = team_of(spec->data, spec->stored.group_size, spec->stored.group_size);
     ptx_val tid = ptx_tid_x(b), lane = team_lane(b, &t, tid);
     ptx_val block_first = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, RANGE_BLOCK / t.lanes));
     ptx_val group = team_number(b, &t, tid, block_first);
-    ptx_val first = emit_multiply(b, group, spec->group_size);
+    ptx_val first = emit_multiply(b, group, spec->stored.group_size);
     ptx_val left = ptx_sub(b, k->n, ptx_min(b, first, k->n));
     ptx_val base = ptx_at(b, k->x, first, element_bytes(spec->data));
     range r = range_begin(b, range_kind_of(&k->coding));
@@ -67,7 +68,8 @@ static void scale_groups(ptx_builder *b, const scale_kernel *k)
     range_reduce_team(b, &t, &r);
     group_made made = group_make(b, &k->coding, &k->out, r.lo, r.hi);
     numbers together = numbers_begin(b, &k->coding, t.lanes);
-    numbers_store(b, &together, &k->out, &made, block_first, emit_divide_up(b, k->n, spec->group_size));
+    numbers_store(b, &together, &k->out, &made, block_first,
+                  emit_divide_up(b, k->n, spec->stored.group_size));
 }
 
 static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val group)
@@ -81,7 +83,7 @@ static void store(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val
 static void add_channel(ptx_builder *b, const scale_kernel *k, const range *r, ptx_val channel,
                         ptx_val exists, ptx_val start, unsigned step)
 {
-    uint64_t g = k->spec->group_size, turn = g * k->spec->channels;
+    uint64_t g = k->spec->stored.group_size, turn = g * k->spec->stored.channels;
     ptx_val inside = emit_multiply(b, channel, g), count = k->n;
     if (turn > 1) {
         ptx_val turns = emit_divide(b, k->n, turn), rest = emit_remainder(b, k->n, turns, turn);
@@ -123,9 +125,9 @@ static void scale_channels(ptx_builder *b, const scale_kernel *k)
 {
     const unsigned width = block_channels(k->spec);
     ptx_val tid = ptx_tid_x(b), none = ptx_setp(b, PTX_EQ, k->n, 0);
-    ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->channels), none);
+    ptx_val bound = ptx_selp(b, ptx_u64(b, 0), ptx_u64(b, k->spec->stored.channels), none);
     ptx_val from = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)), width);
-    if (k->spec->channels <= width) { /* the first block takes them all */
+    if (k->spec->stored.channels <= width) { /* the first block takes them all */
         ptx_if(b, ptx_setp(b, PTX_LT, from, bound));
         scale_block(b, k, tid, from, bound);
         ptx_end_if(b);
@@ -142,7 +144,7 @@ _Static_assert(COLUMNS == 1 << 3, "a thread's number is shifted by it");
 static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     kernel_args args = kernel_declare(b, row, spec);
-    if (spec->nested)
+    if (spec->stored.nested)
         ptx_fail(b, "nested scales are made in two steps: scale without nested, then nest");
     quantized q = quantized_begin(b, row, spec, &args);
     scale_kernel k = {.coding = q.coding,
@@ -150,7 +152,7 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
                       .out = q.side,
                       .x = args.operand[QDNN_OPERAND_X],
                       .n = args.number[NUMBER_N]};
-    if (spec->channels)
+    if (spec->stored.channels)
         scale_channels(b, &k);
     else
         scale_groups(b, &k);

@@ -13,19 +13,20 @@ enum {
 
 static bool one_pass(const kernel_spec *spec, uint64_t n)
 {
-    if (spec->channels == 0)
-        return spec->group_size <= RUN_MAX || n / spec->group_size >= MANY_RUNS;
-    return n / spec->channels <= ROUNDS_MAX * scale_lanes(spec);
+    if (spec->stored.channels == 0)
+        return spec->stored.group_size <= RUN_MAX || n / spec->stored.group_size >= MANY_RUNS;
+    return n / spec->stored.channels <= ROUNDS_MAX * scale_lanes(spec);
 }
 
 /* The equivalent flat grouping of n elements that needs the fewest different kernels. */
 static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
 {
     kernel_spec whole = *spec;
-    if (whole.channels > 1 && n == whole.group_size * whole.channels)
-        whole.channels = 0; /* one turn: each channel is a single run */
-    if (whole.channels == 0 && whole.group_size > RUN_MAX && whole.group_size >= n)
-        whole.group_size = whole.channels = 1; /* a single run: independent of the nominal group size */
+    if (whole.stored.channels > 1 && n == whole.stored.group_size * whole.stored.channels)
+        whole.stored.channels = 0; /* one turn: each channel is a single run */
+    if (whole.stored.channels == 0 && whole.stored.group_size > RUN_MAX && whole.stored.group_size >= n)
+        whole.stored.group_size = whole.stored.channels =
+            1; /* a single run: independent of the nominal group size */
     return whole;
 }
 
@@ -41,7 +42,7 @@ static void flat_steps(const kernel_row *row, const kernel_spec *spec, const ker
     const kernel_row *range = kernel_find(format_has_zero(row->format) ? "range_lo_hi" : "range_absmax");
     kernel_spec parts = whole, lists = whole;
     lists.data = QDNN_DATA_F32;
-    lists.group_size = kernel_range_list(range, &parts);
+    lists.stored.group_size = kernel_range_list(range, &parts);
     uint64_t count = kernel_range_count(range, &parts, n), offset = steps->workspace;
     steps->workspace += count * sizeof(float);
     step_in_workspace(steps_add(steps, range, &parts, problem), offset);
@@ -64,7 +65,7 @@ static void global_steps(const kernel_row *row, const kernel_spec *spec, const k
 {
     const kernel_row *range = kernel_find("range_absmax");
     kernel_spec parts = *spec;
-    parts.group_size = parts.channels = 1;
+    parts.stored.group_size = parts.stored.channels = 1;
     uint64_t n = problem->rows * problem->columns, count = kernel_range_count(range, &parts, n),
              offset = steps->workspace;
     steps->workspace += count * sizeof(float);
@@ -87,7 +88,7 @@ static void nested_steps(const kernel_row *row, const kernel_spec *spec, const k
 {
     kernel_spec plain = *spec;
     uint64_t groups = kernel_groups(spec, problem), offset = steps->workspace;
-    plain.nested = 0;
+    plain.stored.nested = 0;
     steps->workspace += groups * sizeof(float);
     scale_level_steps(row, &plain, problem, steps);
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, offset);
@@ -109,15 +110,16 @@ void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const ke
     uint64_t groups = kernel_groups(spec, problem), from = (steps->workspace + 15) / 16 * 16;
     kernel_problem zeros = {.rows = 1, .columns = groups};
     kernel_spec codes = kernel_spec_default();
-    codes.groups = QDNN_GROUPS_DEFAULT;
-    codes.code = spec->code;
-    codes.layout = QDNN_LAYOUT_WORDS_ROWS;
-    if (spec->groups == QDNN_GROUPS_ROWS) {
-        zeros.rows = (problem->rows - 1) / spec->group_rows + 1;
-        codes.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
-    } else if (spec->groups == QDNN_GROUPS_COLUMNS) {
-        zeros.rows = (problem->rows - 1) / spec->group_size + 1;
-        codes.layout = spec->layout == QDNN_LAYOUT_AWQ ? QDNN_LAYOUT_AWQ : QDNN_LAYOUT_WORDS_ROWS;
+    codes.stored.groups = QDNN_GROUPS_DEFAULT;
+    codes.stored.code = spec->stored.code;
+    codes.stored.layout = QDNN_LAYOUT_WORDS_ROWS;
+    if (spec->stored.groups == QDNN_GROUPS_ROWS) {
+        zeros.rows = (problem->rows - 1) / spec->stored.group_rows + 1;
+        codes.stored.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    } else if (spec->stored.groups == QDNN_GROUPS_COLUMNS) {
+        zeros.rows = (problem->rows - 1) / spec->stored.group_size + 1;
+        codes.stored.layout =
+            spec->stored.layout == QDNN_LAYOUT_AWQ ? QDNN_LAYOUT_AWQ : QDNN_LAYOUT_WORDS_ROWS;
     }
     zeros.columns = groups / zeros.rows;
     steps->workspace = from + groups * sizeof(float);
@@ -133,12 +135,12 @@ void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const ke
 void scale_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                  kernel_steps *steps)
 {
-    if (spec->global_scale)
+    if (spec->stored.global_scale)
         global_steps(row, spec, problem, steps);
-    if (spec->nested)
+    if (spec->stored.nested)
         nested_steps(row, spec, problem, steps);
     else
         scale_level_steps(row, spec, problem, steps);
-    if (spec->zero_packed)
+    if (spec->stored.zero_packed)
         zero_packing_steps(row, spec, problem, steps);
 }

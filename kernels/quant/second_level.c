@@ -26,8 +26,9 @@ void emit_global(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_end_for(b);
     range_reduce_columns(b, &r, 1);
     ptx_val finite = ptx_min(b, r.hi, ptx_f32(b, element_largest(QDNN_DATA_F32)));
-    ptx_val bounded = ptx_max(b, finite, ptx_f32(b, spec->floor));
-    ptx_val global = spec->global_scale == 2 ? ptx_div(b, largest, bounded) : ptx_div(b, bounded, largest);
+    ptx_val bounded = ptx_max(b, finite, ptx_f32(b, spec->quantize.floor));
+    ptx_val global =
+        spec->stored.global_scale == 2 ? ptx_div(b, largest, bounded) : ptx_div(b, bounded, largest);
     ptx_if(b, ptx_setp(b, PTX_EQ, ptx_cvt(b, PTX_U64, tid), ptx_u64(b, 0)));
     ptx_st_global(b, args.operand[QDNN_OPERAND_GLOBAL_SCALE], 0, global);
     ptx_end_if(b);
@@ -70,8 +71,8 @@ void emit_nest(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     ptx_if(b, ptx_setp(b, PTX_EQ, tid, 0));
     ptx_st_global(b, ptx_at(b, q.side.nested_scale, run, 4), 0, r.hi);
     ptx_end_if(b);
-    ptx_val v = spec->division == QDNN_DIVIDE_RECIPROCAL ? ptx_mul(b, less, ptx_rcp(b, r.hi))
-                                                         : ptx_div(b, less, r.hi);
+    ptx_val v = spec->quantize.division == QDNN_DIVIDE_RECIPROCAL ? ptx_mul(b, less, ptx_rcp(b, r.hi))
+                                                                  : ptx_div(b, less, r.hi);
     ptx_val code = nearest_entry(b, q.side.nested_map, nan_to_zero(b, v));
     ptx_if(b, exists);
     ptx_st_global_u8(b, ptx_add(b, q.side.scale, i), 0, code);

@@ -20,11 +20,11 @@ static bool columns_are_channels(const kernel_row *row, const kernel_spec *spec,
                                  const kernel_problem *problem)
 {
     const kernel_operation o = kernel_operation_of(row);
-    return (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE) && spec->groups == QDNN_GROUPS_FLAT &&
-           spec->group_size == 1 && spec->channels > 1 && spec->channels == problem->columns &&
-           spec->channels % WARP == 0 && problem->rows <= KERNEL_GROUP_MAX && !spec->nested &&
-           !spec->zero_packed && !spec->row_index && !format_is_blocks(row->format) &&
-           !format_is_plain(row->format);
+    return (o == KERNEL_QUANTIZE || o == KERNEL_DEQUANTIZE) && spec->stored.groups == QDNN_GROUPS_FLAT &&
+           spec->stored.group_size == 1 && spec->stored.channels > 1 &&
+           spec->stored.channels == problem->columns && spec->stored.channels % WARP == 0 &&
+           problem->rows <= KERNEL_GROUP_MAX && !spec->stored.nested && !spec->stored.zero_packed &&
+           !spec->row_index && !format_is_blocks(row->format) && !format_is_plain(row->format);
 }
 
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -32,9 +32,9 @@ void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
 {
     kernel_spec own = *spec;
     if (columns_are_channels(row, spec, problem)) {
-        own.groups = QDNN_GROUPS_COLUMNS;
-        own.group_size = KERNEL_GROUP_MAX; /* all rows */
-        own.channels = 0;
+        own.stored.groups = QDNN_GROUPS_COLUMNS;
+        own.stored.group_size = KERNEL_GROUP_MAX; /* all rows */
+        own.stored.channels = 0;
     }
     if (kernel_is_matrix(row, &own))
         matrix_staged_steps(row, &own, problem, steps);

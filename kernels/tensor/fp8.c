@@ -19,7 +19,7 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
 {
     const ptx_sm *sm = ptx_target(b);
     x_form form = {.bytes = 2, .unit_elements = 1, .is_async = sm && sm->number >= 80};
-    if (!spec->x_fp8)
+    if (!spec->product.x_fp8)
         return form;
     form.bytes = 1;
     if (fp8_is_native(sm)) {
@@ -27,7 +27,7 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
         return form;
     }
     form.is_async = false;
-    form.from = spec->x_fp8 == QDNN_DATA_F8E4M3 ? &float_e4m3 : &float_e5m2;
+    form.from = spec->product.x_fp8 == QDNN_DATA_F8E4M3 ? &float_e4m3 : &float_e5m2;
     return form;
 }
 
@@ -37,11 +37,11 @@ bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, siz
     const char *why = NULL;
     if (storage != QDNN_DATA_F8E4M3 && storage != QDNN_DATA_F8E5M2)
         why = "x is FP8; the weights must be e4m3 or e5m2";
-    else if (spec->groups != QDNN_GROUPS_DEFAULT)
+    else if (spec->stored.groups != QDNN_GROUPS_DEFAULT)
         why = "x is FP8; the weights must have no scales (groups=none); pass scales per column as alpha";
-    else if (spec->layout != QDNN_LAYOUT_BYTES)
+    else if (spec->stored.layout != QDNN_LAYOUT_BYTES)
         why = "x is FP8; the weights must be in layout bytes";
-    else if (spec->addend)
+    else if (spec->epilogue.addend)
         why = "x is FP8; an addend needs x in f16 or bf16";
     if (why)
         snprintf(error, error_size, "%s", why);

@@ -126,13 +126,13 @@ void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
 {
     (void)problem;
     kernel_operand *codes = &operands[QDNN_OPERAND_CODES], *packed = &operands[QDNN_OPERAND_REPACKED];
-    codes->reads = packed->writes = !spec->unpack;
-    codes->writes = packed->reads = spec->unpack;
+    codes->reads = packed->writes = !spec->product.unpack;
+    codes->writes = packed->reads = spec->product.unpack;
 }
 
 bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    if (!format_is_blocks(row->format) || spec->reduction == KERNEL_K_COLUMNS)
+    if (!format_is_blocks(row->format) || spec->product.reduction == KERNEL_K_COLUMNS)
         return true;
     snprintf(error, error_size, "reduction is rows; blocks lie along columns, which must be k");
     return false;
@@ -147,7 +147,7 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
                  .byte_pairs = prepack_has_byte_pairs(row->format),
                  .blocks = block_layout_of(row->format),
                  .is_plain = format_is_plain(row->format),
-                 .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                 .k_in_columns = spec->product.reduction == KERNEL_K_COLUMNS,
                  .packed = args.operand[QDNN_OPERAND_REPACKED]};
     p.n = args.number[p.k_in_columns ? NUMBER_ROWS : NUMBER_COLUMNS];
     p.k = args.number[p.k_in_columns ? NUMBER_COLUMNS : NUMBER_ROWS];
@@ -157,10 +157,10 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     if (!p.blocks)
         p.m = matrix_begin(b, &q, &args);
     if (p.blocks && p.blocks->codes->is_ternary) {
-        prepack_ternary(b, &p, thread_count(b), spec->unpack);
+        prepack_ternary(b, &p, thread_count(b), spec->product.unpack);
         return;
     }
-    if (!spec->unpack) {
+    if (!spec->product.unpack) {
         pack_all(b, &p);
         return;
     }
@@ -178,13 +178,13 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
  * their own loops. */
 static bool walks_back(const kernel_row *row, const kernel_spec *spec)
 {
-    return spec->unpack && !format_is_blocks(row->format) && !format_is_plain(row->format);
+    return spec->product.unpack && !format_is_blocks(row->format) && !format_is_plain(row->format);
 }
 
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     const coding c = {row->format, spec};
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     const kernel_rule n = rule_parts(by_columns ? NUMBER_ROWS : NUMBER_COLUMNS, UNIT_N),
                       k = rule_parts(by_columns ? NUMBER_COLUMNS : NUMBER_ROWS, UNIT_K);
     const kernel_rule blocks = rule_ceil(rule_times(n, k), PREPACK_THREADS / 32);

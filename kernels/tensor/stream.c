@@ -30,7 +30,7 @@ static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
 {
     const qdnnDataType_t data = s->spec->data;
     if (s->form.unit_elements == 2)
-        return fp8_instruction(s->codes.format->facts.storage, (qdnnDataType_t)s->spec->x_fp8);
+        return fp8_instruction(s->codes.format->facts.storage, (qdnnDataType_t)s->spec->product.x_fp8);
     if (data == QDNN_DATA_BF16)
         return PTX_MMA_m16n8k16_f32_bf16;
     return ptx_target(b)->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
@@ -274,7 +274,7 @@ static void store_rows(ptx_builder *b, const stream *s, bool checked)
     ptx_val first = sum_address(b, s, ptx_shl(b, s->t, 1), n), at = first;
     for (unsigned r = 0; r < 2 * s->m_tiles; r++) {
         const unsigned row = r / 2 * 8 + r % 2;
-        if (r && s->spec->grouped)
+        if (r && s->spec->product.grouped)
             at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)row), n);
         else if (r)
             at = ptx_add(b, ptx_mul_wide(b, s->n, ptx_u32(b, 4 * row)), first);
@@ -331,7 +331,7 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
  * without an expert are left to the second kernel. */
 static void begin_rows(ptx_builder *b, stream *s)
 {
-    if (!s->spec->grouped) {
+    if (!s->spec->product.grouped) {
         s->rows_x = ptx_cvt(b, PTX_U32, s->args.m);
         s->m0 = ptx_mul(b, ptx_ctaid_y(b), (int)s->rows);
         return;
@@ -346,7 +346,7 @@ static void begin_rows(ptx_builder *b, stream *s)
 
 static void end_rows(ptx_builder *b, const stream *s)
 {
-    if (!s->spec->grouped)
+    if (!s->spec->product.grouped)
         return;
     ptx_syncthreads(b); /* until x is no longer read */
     ptx_end_if(b);
@@ -357,7 +357,7 @@ static void end_rows(ptx_builder *b, const stream *s)
 static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
 {
     const unsigned bits = prepack_bits(row->format);
-    if (spec->tile_rows > HALF_ROWS)
+    if (spec->product.tile_rows > HALF_ROWS)
         return 1;
     return bits <= 8 ? AHEAD_MAX : AHEAD_MAX * 8 / bits;
 }
@@ -369,13 +369,13 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .blocks = block_layout_of(row->format),
                 .codes = {row->format, spec},
                 .bits = prepack_bits(row->format),
-                .rows = (unsigned)spec->tile_rows,
-                .m_tiles = (unsigned)spec->tile_rows / 8,
+                .rows = (unsigned)spec->product.tile_rows,
+                .m_tiles = (unsigned)spec->product.tile_rows / 8,
                 .ahead = units_ahead(row, spec),
-                .k_in_columns = spec->reduction == KERNEL_K_COLUMNS,
+                .k_in_columns = spec->product.reduction == KERNEL_K_COLUMNS,
                 .is_ternary = block_layout_of(row->format) && block_layout_of(row->format)->codes->is_ternary,
                 .unit = prepack_unit(row->format),
-                .is_bare = format_is_plain(row->format) || spec->x_fp8,
+                .is_bare = format_is_plain(row->format) || spec->product.x_fp8,
                 .form = x_form_of(b, spec)};
     if (s.form.unit_elements == 2)
         s.form.is_async = false; /* its k are reordered on the way */
@@ -399,7 +399,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_minnctapersm(b, spec->tile_rows > 16 || spec->grouped
+    ptx_minnctapersm(b, spec->product.tile_rows > 16 || spec->product.grouped
                             ? 1
                             : 2); /* up to 255 registers, or 128: otherwise ptxas stops at 64, and spills */
     stream s = begin(b, row, spec);
@@ -422,7 +422,8 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
 
 static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
 {
-    return stream_shared_bytes((unsigned)spec->tile_rows, stream_table_of(row->format, spec) != TABLE_NONE);
+    return stream_shared_bytes((unsigned)spec->product.tile_rows,
+                               stream_table_of(row->format, spec) != TABLE_NONE);
 }
 
 static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
@@ -445,22 +446,22 @@ uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows)
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const uint64_t extent = group_extent(spec), m = spec->tile_rows;
+    const uint64_t extent = group_extent(spec), m = spec->product.tile_rows;
     const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
     if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";
-    else if (spec->group_index)
+    else if (spec->stored.group_index)
         why = "group_index is yes; prepacked weights must have contiguous groups";
     else if (!blocks && extent % 16 != 0)
         why = "prepacked weights must have a group size that is a multiple of 16";
-    else if (spec->addend)
+    else if (spec->epilogue.addend)
         why = "product stream does not take an addend";
     else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)
         why = "product stream takes tile_rows of 8, 16, 32, 64 and 128";
     if (why)
         snprintf(error, error_size, "%s", why);
-    return !why && (!spec->x_fp8 || fp8_serves(row, spec, error, error_size));
+    return !why && (!spec->product.x_fp8 || fp8_serves(row, spec, error, error_size));
 }
 
 /* The sums of strips, then y. The first kernel ignores everything that follows the sum. */
@@ -470,23 +471,25 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     gemm_shape shape = gemm_shape_of(spec, problem);
     kernel_spec first = *spec, second = *spec;
     const uint64_t strips = (shape.k + STRIP - 1) / STRIP;
-    first.output = QDNN_DATA_F32;
-    first.alpha = QDNN_ALPHA_NONE;
-    first.bias = 0;
-    first.activation = QDNN_ACTIVATION_NONE;
-    first.gated = first.residual = first.row_weight = first.x_scale = 0;
-    second.product = KERNEL_PRODUCT_STRIPS;
-    second.tile_rows = problem->m == 1 || spec->grouped ? 1 : problem->m <= HALF_ROWS || spec->gated ? 2 : 4;
-    if (spec->grouped)
+    first.epilogue.output = QDNN_DATA_F32;
+    first.epilogue.alpha = QDNN_ALPHA_NONE;
+    first.epilogue.bias = 0;
+    first.epilogue.activation = QDNN_ACTIVATION_NONE;
+    first.epilogue.gated = first.epilogue.residual = first.epilogue.row_weight = first.product.x_scale = 0;
+    second.product.kernel = KERNEL_PRODUCT_STRIPS;
+    second.product.tile_rows = problem->m == 1 || spec->product.grouped          ? 1
+                               : problem->m <= HALF_ROWS || spec->epilogue.gated ? 2
+                                                                                 : 4;
+    if (spec->product.grouped)
         routes_steps(kernel_find("route_rows"), spec, problem, steps);
     const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
-        sum->rows_per_block = spec->grouped ? 0 : (uint32_t)spec->tile_rows;
+        sum->rows_per_block = spec->product.grouped ? 0 : (uint32_t)spec->product.tile_rows;
         step_with_partials(sum, sums);
     }
     kernel_step *join = steps_add(steps, row, &second, problem);
-    join->rows_per_block = (uint32_t)second.tile_rows;
+    join->rows_per_block = (uint32_t)second.product.tile_rows;
     step_with_partials(join, sums);
 }
 

@@ -22,9 +22,9 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
             ptx_add(b, ptx_at(b, first, n, bytes % 4), ptx_mul(b, columns, ptx_u64(b, bytes / 4 * 4)));
     s->bias = layout->bias;
     s->code_spec = *s->spec;
-    s->code_spec.code = QDNN_CODE_UNSIGNED;
+    s->code_spec.stored.code = QDNN_CODE_UNSIGNED;
     if (s->bias == 1u << (s->bits - 1)) {
-        s->code_spec.code = layout->codes->is_signed ? QDNN_CODE_TWOS_COMPLEMENT : QDNN_CODE_OFFSET;
+        s->code_spec.stored.code = layout->codes->is_signed ? QDNN_CODE_TWOS_COMPLEMENT : QDNN_CODE_OFFSET;
         s->bias = 0;
     }
     s->codes = (coding){prepack_integers(s->bits), &s->code_spec};

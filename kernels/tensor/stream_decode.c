@@ -32,7 +32,8 @@ static void numbers_of(const format_row *format, const kernel_spec *spec, uint64
     else if (format->codec->numbers)
         memcpy(bits, format->codec->numbers, 16 * sizeof bits[0]);
     else
-        integers_from(spec->code == QDNN_CODE_OFFSET ? -8 : 0, spec->code == QDNN_CODE_TWOS_COMPLEMENT, bits);
+        integers_from(spec->stored.code == QDNN_CODE_OFFSET ? -8 : 0,
+                      spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT, bits);
 }
 
 stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
@@ -162,7 +163,7 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
     const ptx_val *words = w->at[q];
     const column_scale *scales = &s->scale[2 * q];
     if (s->is_bare) {
-        (s->spec->x_fp8 ? stream_fp8_step : stream_plain_step)(b, s, words, step, a);
+        (s->spec->product.x_fp8 ? stream_fp8_step : stream_plain_step)(b, s, words, step, a);
         return;
     }
     if (s->is_ternary) {

@@ -41,7 +41,8 @@ enum { QUAD_WORDS = UNITS / 2, QUAD_BYTES = 4 * QUAD_WORDS };
 
 static bool has_quads(const stream *s)
 {
-    return group_extent(s->spec) == 16 && groups_are_counted(s->spec) && s->spec->scale == QDNN_SCALE_E4M3 &&
+    return group_extent(s->spec) == 16 && groups_are_counted(s->spec) &&
+           s->spec->stored.scale == QDNN_SCALE_E4M3 &&
            stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES;
 }
 
@@ -158,8 +159,8 @@ void stream_scales_of_strip(ptx_builder *b, stream *s)
 static bool has_own_scales(ptx_builder *b, const stream *s)
 {
     const kernel_spec *spec = s->spec;
-    const bool same =
-        spec->data == QDNN_DATA_F16 ? spec->scale == QDNN_SCALE_F16 : spec->scale == QDNN_SCALE_BF16;
+    const bool same = spec->data == QDNN_DATA_F16 ? spec->stored.scale == QDNN_SCALE_F16
+                                                  : spec->stored.scale == QDNN_SCALE_BF16;
     return same && groups_are_counted(spec) && pair_is_short(b, &s->m.q.coding, spec->data) &&
            !format_has_zero(s->m.q.coding.format);
 }

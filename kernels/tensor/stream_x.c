@@ -78,9 +78,9 @@ static unsigned piece_words(const stream *s)
 static void store_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, const ptx_val *words)
 {
     ptx_val units[4];
-    if (s->spec->x_fp8)
+    if (s->spec->product.x_fp8)
         stream_fp8_piece(b, s, words, units);
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, s->spec->x_fp8 ? units : words, 4);
+    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, offset, s->spec->product.x_fp8 ? units : words, 4);
 }
 
 static void copy_existing_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, ptx_val from)
@@ -115,7 +115,7 @@ static void copy_piece(ptx_builder *b, const stream *s, ptx_val to, int offset, 
 
 ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row)
 {
-    if (!s->spec->grouped)
+    if (!s->spec->product.grouped)
         return ptx_cvt(b, PTX_U64, ptx_add(b, s->m0, row));
     ptx_val wide = ptx_cvt(b, PTX_U64, row);
     return row_tile_row(b, &s->at, wide, row_tile_has(b, &s->at, wide));
@@ -143,7 +143,7 @@ static void copy_x(ptx_builder *b, const stream *s, unsigned phase, bool all_exi
     for (unsigned i = 0; i * together < s->rows; i++) {
         ptx_val row = i ? ptx_add(b, first, (int)(i * together)) : first;
         if (i)
-            from = s->spec->grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
+            from = s->spec->product.grouped ? x_address(b, s, row, k) : ptx_add(b, from, step);
         const int offset = (int)(i * together * stream_x_line_bytes(s));
         if (all_exist)
             copy_existing_piece(b, s, to[i % 2], offset, from);

@@ -98,7 +98,7 @@ static ptx_val sum_or_nan(ptx_builder *b, const joined *j, ptx_val sum)
 
 static ptx_val y_address(ptx_builder *b, const epilogue *e)
 {
-    return ptx_at(b, e->args->all.operand[QDNN_OPERAND_Y], e->first, element_bytes(e->spec->output));
+    return ptx_at(b, e->args->all.operand[QDNN_OPERAND_Y], e->first, element_bytes(e->spec->epilogue.output));
 }
 
 static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, const row_sums *a,
@@ -112,7 +112,7 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
         e->behind = (int)c;
         ptx_val column = c ? ptx_add(b, j->n, c) : j->n;
         const ptx_val pair[2] = {sum_or_nan(b, j, a->sum[c]),
-                                 e->spec->gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
+                                 e->spec->epilogue.gated ? sum_or_nan(b, j, gate->sum[c]) : (ptx_val){0}};
         if (whole) {
             values[c] = epilogue_value(b, e, j->m[r], column, pair, j->expert);
             continue;
@@ -124,7 +124,7 @@ static void store_row(ptx_builder *b, epilogue *e, const joined *j, unsigned r, 
             ptx_end_if(b);
     }
     if (whole)
-        emit_store_vector(b, e->spec->output, y_address(b, e), 0, values, JOIN_COLUMNS);
+        emit_store_vector(b, e->spec->epilogue.output, y_address(b, e), 0, values, JOIN_COLUMNS);
     if (r)
         ptx_end_if(b);
 }
@@ -134,7 +134,7 @@ static void join(ptx_builder *b, epilogue *e, const joined *j, bool whole)
 {
     row_sums rows[2][JOIN_ROWS_MAX];
     join_all(b, j, rows[0], j->n, whole);
-    if (e->spec->gated)
+    if (e->spec->epilogue.gated)
         join_all(b, j, rows[1], ptx_add(b, j->n, j->args->n), whole);
     for (unsigned r = 0; r < j->rows; r++)
         store_row(b, e, j, r, &rows[0][r], &rows[1][r], whole);
@@ -156,9 +156,9 @@ static void find_expert(ptx_builder *b, joined *j)
 static ptx_val can_use_vectors(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
 {
     ptx_val rest = ptx_and(b, ptx_or(b, args->n, args->y_stride), ptx_u64(b, JOIN_COLUMNS - 1));
-    return ptx_setp_and(
-        b, PTX_EQ, rest, ptx_u64(b, 0),
-        emit_aligned(b, args->all.operand[QDNN_OPERAND_Y], JOIN_COLUMNS * element_bytes(spec->output)));
+    return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0),
+                        emit_aligned(b, args->all.operand[QDNN_OPERAND_Y],
+                                     JOIN_COLUMNS * element_bytes(spec->epilogue.output)));
 }
 
 static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -166,7 +166,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
     gemm_args args = gemm_declare(b, row, spec);
     epilogue e = epilogue_begin(b, spec, &args);
     e.keeps_zero = true; /* a sum that starts at +0 is never -0 */
-    joined j = {.args = &args, .rows = (unsigned)spec->tile_rows};
+    joined j = {.args = &args, .rows = (unsigned)spec->product.tile_rows};
     const int rows = (int)j.rows;
     j.n = ptx_shl(b, ptx_global_index64(b), ceil_log2(JOIN_COLUMNS));
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, j.n, args.n));
@@ -182,7 +182,7 @@ static void emit_join(ptx_builder *b, const kernel_row *row, const kernel_spec *
         if (r)
             j.width[r] = ptx_selp(b, ptx_cvt(b, PTX_U32, args.outputs), ptx_u32(b, 0), j.exists[r]);
     }
-    if (spec->grouped)
+    if (spec->product.grouped)
         find_expert(b, &j);
     ptx_uniform(b);
     ptx_if(b, vectors);
@@ -202,10 +202,11 @@ static unsigned join_outputs(const kernel_row *row, const kernel_spec *spec)
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     (void)row;
-    if (spec->tile_rows == 1 || spec->tile_rows == 2 || spec->tile_rows == JOIN_ROWS_MAX)
+    if (spec->product.tile_rows == 1 || spec->product.tile_rows == 2 ||
+        spec->product.tile_rows == JOIN_ROWS_MAX)
         return true;
     snprintf(error, error_size, "tile_rows is %llu; product strips takes 1, 2 or %d",
-             (unsigned long long)spec->tile_rows, JOIN_ROWS_MAX);
+             (unsigned long long)spec->product.tile_rows, JOIN_ROWS_MAX);
     return false;
 }
 

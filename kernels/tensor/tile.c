@@ -19,7 +19,7 @@ static unsigned least_of(unsigned a, unsigned b)
 
 tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec)
 {
-    tile_shape s = {.m = (unsigned)spec->tile_rows, .k = w_tile_k(row)};
+    tile_shape s = {.m = (unsigned)spec->product.tile_rows, .k = w_tile_k(row)};
     s.n = TILE_WEIGHTS / s.k;
     s.warps_n = least_of(s.n / 32, 4);
     s.warps_m = least_of(s.m / 16, TILE_WARPS / s.warps_n);
@@ -72,7 +72,7 @@ static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
 
 static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return tile_shape_of(row, spec).n / (spec->gated ? 2 : 1);
+    return tile_shape_of(row, spec).n / (spec->epilogue.gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -81,9 +81,9 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         snprintf(error, error_size, "data is f32; product tile takes x in f16 or bf16");
         return false;
     }
-    if (spec->x_fp8 && !fp8_serves(row, spec, error, error_size))
+    if (spec->product.x_fp8 && !fp8_serves(row, spec, error, error_size))
         return false;
-    const uint64_t m = spec->tile_rows;
+    const uint64_t m = spec->product.tile_rows;
     if (m >= 16 && m <= rows_max(row) && (m & (m - 1)) == 0)
         return true;
     snprintf(error, error_size,
@@ -201,7 +201,7 @@ static ptx_mma_id instruction_of(ptx_builder *b, const tile *t)
 {
     const ptx_sm *sm = ptx_target(b);
     if (has_bytes(t))
-        return fp8_instruction((qdnnDataType_t)t->spec->x_fp8, t->storage);
+        return fp8_instruction((qdnnDataType_t)t->spec->product.x_fp8, t->storage);
     if (t->spec->data == QDNN_DATA_BF16)
         return PTX_MMA_m16n8k16_f32_bf16;
     return sm && sm->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
@@ -310,7 +310,7 @@ static void compute_sums(ptx_builder *b, tile *t)
 {
     t->part = sums_zero(b, &t->shape);
     t->sums = sums_zero(b, &t->shape);
-    if (t->spec->grouped) {
+    if (t->spec->product.grouped) {
         ptx_uniform(b);
         ptx_if(b, t->at.known);
     }
@@ -323,7 +323,7 @@ static void compute_sums(ptx_builder *b, tile *t)
     run_slowly(b, t, &p);
     ptx_end_if(b);
     join_strip(b, t);
-    if (t->spec->grouped)
+    if (t->spec->product.grouped)
         ptx_end_if(b);
 }
 
@@ -378,7 +378,7 @@ static void stage_sums(ptx_builder *b, const tile *t)
 /* A thread completes one column, in every few rows; neighbouring threads have neighbouring columns. */
 static void finish(ptx_builder *b, const tile *t)
 {
-    const unsigned columns = t->shape.n / (t->spec->gated ? 2 : 1),
+    const unsigned columns = t->shape.n / (t->spec->epilogue.gated ? 2 : 1),
                    warps = t->shape.warps_m * t->shape.warps_n;
     epilogue e = epilogue_begin(b, t->spec, &t->args);
     ptx_syncthreads(b);
@@ -395,14 +395,14 @@ static void finish(ptx_builder *b, const tile *t)
     ptx_if(b, ptx_setp(b, PTX_LT, n, t->n));
     ptx_val row =
         ptx_for(b, ptx_shr(b, ptx_tid_x(b), ceil_log2(columns)), rows, (int)(TILE_THREADS / columns));
-    for (unsigned i = 0; i < (t->spec->gated ? 2 : 1); i++) {
+    for (unsigned i = 0; i < (t->spec->epilogue.gated ? 2 : 1); i++) {
         ptx_val place = sum_place(b, t, row, i ? ptx_add(b, column, (int)columns) : column);
         sums[i] = ptx_ld_shared(b, PTX_F32, ptx_add(b, t->w_shared, place), 0);
-        if (t->spec->grouped) /* a NaN survives everything that follows */
+        if (t->spec->product.grouped) /* a NaN survives everything that follows */
             sums[i] = ptx_selp(b, sums[i], ptx_bits(b, PTX_F32, 0x7FFFFFFF), t->at.known);
     }
     ptx_val local = ptx_cvt(b, PTX_U64, row), has = {0};
-    if (t->spec->grouped)
+    if (t->spec->product.grouped)
         has = row_tile_has(b, &t->at, local);
     epilogue_store(b, &e, row_tile_row(b, &t->at, local, has), wide_n, sums, t->at.expert);
     ptx_end_for(b);
@@ -413,8 +413,8 @@ static void finish(ptx_builder *b, const tile *t)
 static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
 {
     const w_shape shape = {.data = t->spec->data,
-                           .k_in_columns = has_bytes(t) || t->spec->reduction == KERNEL_K_COLUMNS,
-                           .gated = t->spec->gated,
+                           .k_in_columns = has_bytes(t) || t->spec->product.reduction == KERNEL_K_COLUMNS,
+                           .gated = t->spec->epilogue.gated,
                            .n0 = t->n0,
                            .n = t->n,
                            .k = t->k};
@@ -444,10 +444,10 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     t.w_shared = ptx_shared_dynamic(b, 128);
     t.x_shared = ptx_add(b, t.w_shared, 2 * TILE_BYTES);
     t.x_stages = t.form.is_async ? x_stages(row, s) : 2;
-    if (!spec->grouped)
+    if (!spec->product.grouped)
         begin_weights(b, row, &t);
     t.at = row_tiles_begin(b, spec, &t.args);
-    if (spec->grouped)
+    if (spec->product.grouped)
         begin_weights(b, row, &t);
     compute_sums(b, &t);
     finish(b, &t);

@@ -19,7 +19,7 @@ static bool is_plain(const w_tile *w)
  * in different banks. */
 static bool is_fp8_along_n(const w_tile *w)
 {
-    return w->coding.spec->x_fp8 && !w->along_k;
+    return w->coding.spec->product.x_fp8 && !w->along_k;
 }
 
 /* Lines along n of weights without scales: a thread has the same piece of four lines, from a multiple of
@@ -35,9 +35,9 @@ static bool has_bare_lines(const w_tile *w)
 static piece_order order_of(const w_tile *w)
 {
     const kernel_spec *spec = w->coding.spec;
-    if (spec->layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
+    if (spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED)
         return PIECES_IN_STREAM;
-    if (is_plain(w) || spec->layout == QDNN_LAYOUT_AWQ || spec->groups == QDNN_GROUPS_COLUMNS ||
+    if (is_plain(w) || spec->stored.layout == QDNN_LAYOUT_AWQ || spec->stored.groups == QDNN_GROUPS_COLUMNS ||
         is_fp8_along_n(w))
         return PIECES_IN_LINES;
     return PIECES_IN_LINE;
@@ -45,7 +45,8 @@ static piece_order order_of(const w_tile *w)
 
 static bool is_one_group(const w_tile *w)
 {
-    return w->coding.spec->groups == QDNN_GROUPS_DEFAULT || w->coding.spec->channels == 1 || is_plain(w);
+    return w->coding.spec->stored.groups == QDNN_GROUPS_DEFAULT || w->coding.spec->stored.channels == 1 ||
+           is_plain(w);
 }
 
 /* Whether `count` neighbours in a line, from a multiple of `count` on, belong to one group. */
@@ -54,7 +55,9 @@ static bool neighbours_share(const w_tile *w, unsigned count)
     const kernel_spec *spec = w->coding.spec;
     if (w->order == PIECES_IN_STREAM)
         return matrix_rows_share_groups(spec, count);
-    return (spec->groups == QDNN_GROUPS_COLUMNS ? spec->group_rows : spec->group_size) % count == 0;
+    return (spec->stored.groups == QDNN_GROUPS_COLUMNS ? spec->stored.group_rows : spec->stored.group_size) %
+               count ==
+           0;
 }
 
 /* Whether all pieces of a thread have one group, which is found by counting (groups.h). */
@@ -113,7 +116,7 @@ ptx_val w_dense_aligned(ptx_builder *b, const w_tile *w)
     const kernel_spec *spec = w->coding.spec;
     const bool in_stream = w->order == PIECES_IN_STREAM;
     const unsigned multiple =
-        spec->layout == QDNN_LAYOUT_AWQ || is_plain(w) || is_fp8_along_n(w) ? PIECE : THREAD_WEIGHTS;
+        spec->stored.layout == QDNN_LAYOUT_AWQ || is_plain(w) || is_fp8_along_n(w) ? PIECE : THREAD_WEIGHTS;
     ptx_val run_extent = in_stream ? w->rows : w->columns;
     ptx_val rest = ptx_and(b, run_extent, ptx_u64(b, multiple - 1));
     ptx_val all = ptx_setp(b, PTX_EQ, rest, ptx_u64(b, 0));
@@ -190,7 +193,7 @@ static void fetch_piece(ptx_builder *b, const w_tile *w, const element *at, fetc
     }
     ptx_val row_bytes = ptx_shr(b, ptx_mul(b, w->columns, ptx_u64(b, bits)), 3);
     word_stream s = {.bits = bits,
-                     .is_awq = w->coding.spec->layout == QDNN_LAYOUT_AWQ,
+                     .is_awq = w->coding.spec->stored.layout == QDNN_LAYOUT_AWQ,
                      .first = ptx_mad(b, at->row, row_bytes, w->codes)};
     stream_quads(b, &s, at->column, PIECE, out);
 }
@@ -205,7 +208,7 @@ static void fetch_line_groups(ptx_builder *b, const w_tile *w, const element *at
 {
     const bool down = w->order == PIECES_IN_STREAM;
     if (has_column_groups(w)) {
-        ptx_val group = emit_divide(b, at->k, w->coding.spec->group_size);
+        ptx_val group = emit_divide(b, at->k, w->coding.spec->stored.group_size);
         f->group[f->groups++] = column_group(b, &w->m, &w->groups, group);
         return;
     }
@@ -280,11 +283,11 @@ static code_place place_of_code(ptx_builder *b, const w_tile *w, const fetched *
     const coding *c = &w->coding;
     const unsigned bits = bits_of(w);
     if (w->order == PIECES_IN_LINES) {
-        bool is_awq = c->spec->layout == QDNN_LAYOUT_AWQ;
+        bool is_awq = c->spec->stored.layout == QDNN_LAYOUT_AWQ;
         unsigned position = is_awq ? stream_position(bits, true, i % QUAD) : quad_position(c, i % QUAD);
         return (code_place){f->word[2 * piece + i / QUAD], position};
     }
-    const bool swapped = c->spec->nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+    const bool swapped = c->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;
     const unsigned element = piece * PIECE + i, bit = (swapped ? element ^ 1 : element) * bits;
     ptx_val word = f->word[bit / 32];
     if (bit % 32 + bits <= 32)
@@ -348,7 +351,7 @@ void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile
             cache = (pair_cache){0};
         if (is_plain(w))
             put_plain(b, w, f, i, address);
-        else if (w->coding.spec->x_fp8)
+        else if (w->coding.spec->product.x_fp8)
             put_fp8(b, w, f, i, address);
         else
             put_codes(b, w, f, i, address, &cache);

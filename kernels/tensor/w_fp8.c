@@ -5,7 +5,7 @@ enum { PIECE_BYTES = 16, LINE_BYTES = TILE_BYTES / 128, LINE_PIECES = LINE_BYTES
 
 bool fp8_along_n(const tile *t)
 {
-    return t->form.unit_elements == 2 && t->spec->reduction == KERNEL_K_ROWS;
+    return t->form.unit_elements == 2 && t->spec->product.reduction == KERNEL_K_ROWS;
 }
 
 const kernel_row *fp8_pairs_row(void)
@@ -43,7 +43,7 @@ static ptx_val code_address(ptx_builder *b, const tile *t, ptx_val k, ptx_val n)
 
 ptx_val fp8_w_aligned(ptx_builder *b, const tile *t)
 {
-    ptx_val columns = t->spec->gated ? ptx_or(b, t->args.outputs, t->args.n) : t->args.outputs;
+    ptx_val columns = t->spec->epilogue.gated ? ptx_or(b, t->args.outputs, t->args.n) : t->args.outputs;
     ptx_val rest = ptx_and(b, columns, ptx_u64(b, PIECE_BYTES - 1));
     return ptx_setp_and(b, PTX_EQ, rest, ptx_u64(b, 0), emit_aligned(b, t->w.codes, LOAD_BYTES));
 }

@@ -58,7 +58,7 @@ w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .data = shape->data,
                 .blocks = block_layout_of(row->format),
                 .k_in_columns = k_in_columns,
-                .along_k = k_in_columns == (spec->layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
+                .along_k = k_in_columns == (spec->stored.layout != QDNN_LAYOUT_WORDS_INTERLEAVED),
                 .tile_k = w_tile_k(row),
                 .codes = args->operand[QDNN_OPERAND_CODES],
                 .gated = shape->gated,

@@ -29,7 +29,7 @@ ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
 static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
 {
     ptx_val wide = ptx_cvt(b, PTX_U64, i);
-    if (t->spec->grouped)
+    if (t->spec->product.grouped)
         return row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide));
     return ptx_min(b, ptx_add(b, t->at.first, wide), ptx_sub(b, t->args.m, 1));
 }

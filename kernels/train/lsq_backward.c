@@ -20,7 +20,7 @@ enum {
 
 static bool by_columns(const kernel_spec *spec)
 {
-    return spec->group_size < SHORT_RUN && spec->channels >= MANY_CHANNELS;
+    return spec->stored.group_size < SHORT_RUN && spec->stored.channels >= MANY_CHANNELS;
 }
 
 /* The number of threads per segment: fewer than a sum has lanes if the group is too short to reach the
@@ -28,9 +28,9 @@ static bool by_columns(const kernel_spec *spec)
 static unsigned team_lanes(const kernel_spec *spec)
 {
     unsigned lanes = 1;
-    if (spec->channels > 0)
+    if (spec->stored.channels > 0)
         return SUM_LANES;
-    while (lanes < SUM_LANES && lanes * SUM_CHUNK < spec->group_size)
+    while (lanes < SUM_LANES && lanes * SUM_CHUNK < spec->stored.group_size)
         lanes *= 2;
     return lanes;
 }
@@ -40,10 +40,10 @@ static unsigned team_lanes(const kernel_spec *spec)
 /* The first group has the most elements. */
 static kernel_rule segments_rule(const kernel_spec *spec)
 {
-    const uint64_t turn = spec->group_size * spec->channels;
+    const uint64_t turn = spec->stored.group_size * spec->stored.channels;
     if (turn == 0)
-        return rule_constant(ceil_div(spec->group_size, SUM_SEGMENT));
-    const kernel_rule n = rule_number(NUMBER_N), size = rule_constant(spec->group_size);
+        return rule_constant(ceil_div(spec->stored.group_size, SUM_SEGMENT));
+    const kernel_rule n = rule_number(NUMBER_N), size = rule_constant(spec->stored.group_size);
     const kernel_rule turns = rule_over(n, rule_constant(turn));
     const kernel_rule rest = rule_minus(n, rule_times(turns, rule_constant(turn)));
     const kernel_rule longest = turn == 1 ? n : rule_plus(rule_times(turns, size), rule_least(rest, size));
@@ -67,16 +67,18 @@ static kernel_rule blocks_rule(const kernel_spec *spec)
 {
     const kernel_rule segments = segments_rule(spec);
     if (by_columns(spec))
-        return rule_times(rule_constant(ceil_div(spec->channels, COLUMNS)), segments);
-    const kernel_rule groups =
-        spec->channels ? rule_constant(spec->channels) : rule_parts(NUMBER_N, spec->group_size);
+        return rule_times(rule_constant(ceil_div(spec->stored.channels, COLUMNS)), segments);
+    const kernel_rule groups = spec->stored.channels ? rule_constant(spec->stored.channels)
+                                                     : rule_parts(NUMBER_N, spec->stored.group_size);
     return rule_ceil(rule_times(groups, segments), block_groups(spec));
 }
 
 kernel_geometry lsq_backward_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
-    uint64_t segment = spec->channels == 0 && spec->group_size < SUM_SEGMENT ? spec->group_size : SUM_SEGMENT;
+    uint64_t segment = spec->stored.channels == 0 && spec->stored.group_size < SUM_SEGMENT
+                           ? spec->stored.group_size
+                           : SUM_SEGMENT;
     return (kernel_geometry){
         .block = SUM_BLOCK, .elements_per_block = block_groups(spec) * segment, .grid = {blocks_rule(spec)}};
 }
@@ -111,10 +113,10 @@ static lsq_kernel kernel_begin(ptx_builder *b, const kernel_row *row, const kern
                     .sums = at[QDNN_OPERAND_DSCALE],
                     .n = args.number[NUMBER_N]};
     k.turns = sum_turns_of(b, spec, k.n);
-    if (spec->channels)
+    if (spec->stored.channels)
         k.segments = emit_divide_up(b, sum_most(b, spec, &k.turns), SUM_SEGMENT);
-    else if (spec->group_size > SUM_SEGMENT)
-        k.segments = ptx_u64(b, ceil_div(spec->group_size, SUM_SEGMENT));
+    else if (spec->stored.group_size > SUM_SEGMENT)
+        k.segments = ptx_u64(b, ceil_div(spec->stored.group_size, SUM_SEGMENT));
     return k;
 }
 
@@ -145,7 +147,7 @@ static segment segment_of(ptx_builder *b, const lsq_kernel *k, ptx_val group, pt
 /* The element (u64) for a term (u32) of the segment. */
 static ptx_val element_of(ptx_builder *b, const lsq_kernel *k, const segment *s, ptx_val term)
 {
-    const uint64_t run = k->spec->group_size, channels = k->spec->channels;
+    const uint64_t run = k->spec->stored.group_size, channels = k->spec->stored.channels;
     ptx_val number = ptx_cvt(b, PTX_U64, term);
     if (!has_one_segment(k))
         number = ptx_add(b, s->first, number);
@@ -189,7 +191,8 @@ static void add_term_at(ptx_builder *b, const lsq_kernel *k, const segment *s, p
 /* Whether the eight terms of a lane are always adjacent, and 16-byte aligned if the pointers are. */
 static bool chunks_are_whole(const kernel_spec *spec)
 {
-    return spec->channels == 1 || spec->group_size % (spec->channels ? SUM_CHUNK : 4) == 0;
+    return spec->stored.channels == 1 ||
+           spec->stored.group_size % (spec->stored.channels ? SUM_CHUNK : 4) == 0;
 }
 
 /* Eight terms of a lane are 32 bytes. Two neighbouring lanes load their two chunks together, 16 bytes each of
@@ -316,7 +319,8 @@ static ptx_val add_lane(ptx_builder *b, const lsq_kernel *k, const segment *s, p
  * that are single runs, they are numbered group by group. */
 static segment numbered_segment(ptx_builder *b, const lsq_kernel *k, ptx_val item, ptx_val exists)
 {
-    const uint64_t channels = k->spec->channels, segments = ceil_div(k->spec->group_size, SUM_SEGMENT);
+    const uint64_t channels = k->spec->stored.channels,
+                   segments = ceil_div(k->spec->stored.group_size, SUM_SEGMENT);
     const uint64_t inner = channels ? channels : segments;
     if (channels == 1)
         return segment_of(b, k, ptx_u64(b, 0), item, exists);
@@ -337,11 +341,11 @@ static void backward_of_runs(ptx_builder *b, const lsq_kernel *k)
     const unsigned lanes = team_lanes(k->spec), teams = SUM_BLOCK / lanes;
     ptx_val tid = ptx_tid_x(b), lane = ptx_and(b, tid, lanes - 1), aligned = all_aligned(b, k);
     ptx_val team = ptx_cvt(b, PTX_U64, ptx_shr(b, tid, (unsigned)__builtin_ctz(lanes)));
-    ptx_val groups = ptx_u64(b, k->spec->channels);
-    if (k->spec->channels == 0)
-        groups = emit_divide_up(b, k->n, k->spec->group_size);
+    ptx_val groups = ptx_u64(b, k->spec->stored.channels);
+    if (k->spec->stored.channels == 0)
+        groups = emit_divide_up(b, k->n, k->spec->stored.group_size);
     ptx_val total = groups;
-    if (k->spec->channels == 1)
+    if (k->spec->stored.channels == 1)
         total = k->segments;
     else if (!has_one_segment(k))
         total = ptx_mul(b, groups, k->segments);
@@ -395,7 +399,7 @@ static ptx_val add_warps(ptx_builder *b, ptx_val shared, ptx_val column)
 
 static void backward_of_columns(ptx_builder *b, const lsq_kernel *k)
 {
-    const uint64_t channels = k->spec->channels, strips = ceil_div(channels, COLUMNS);
+    const uint64_t channels = k->spec->stored.channels, strips = ceil_div(channels, COLUMNS);
     ptx_val shared = ptx_shared(b, "sums", PTX_F32, SUM_BLOCK, 16);
     ptx_val tid = ptx_tid_x(b), column = ptx_and(b, tid, COLUMNS - 1), warp = ptx_shr(b, tid, 5);
     ptx_val total = emit_multiply(b, k->segments, strips);

@@ -6,9 +6,9 @@
 
 sum_turns sum_turns_of(ptx_builder *b, const kernel_spec *spec, ptx_val n)
 {
-    const uint64_t run = spec->group_size, turn = run * spec->channels;
+    const uint64_t run = spec->stored.group_size, turn = run * spec->stored.channels;
     sum_turns all = {.n = n};
-    if (spec->channels <= 1)
+    if (spec->stored.channels <= 1)
         return all;
     ptx_val turns = emit_divide(b, n, turn);
     all.rest = emit_remainder(b, n, turns, turn);
@@ -18,11 +18,11 @@ sum_turns sum_turns_of(ptx_builder *b, const kernel_spec *spec, ptx_val n)
 
 ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, const sum_turns *all, ptx_val group)
 {
-    const uint64_t run = spec->group_size;
-    if (spec->channels == 1)
+    const uint64_t run = spec->stored.group_size;
+    if (spec->stored.channels == 1)
         return all->n;
     ptx_val first = emit_multiply(b, group, run);
-    if (spec->channels == 0)
+    if (spec->stored.channels == 0)
         return ptx_min(b, ptx_sub(b, all->n, first), ptx_u64(b, run));
     ptx_val last = ptx_sub(b, all->rest, ptx_min(b, all->rest, first));
     return ptx_add(b, all->whole, ptx_min(b, last, ptx_u64(b, run)));
@@ -30,10 +30,10 @@ ptx_val sum_count(ptx_builder *b, const kernel_spec *spec, const sum_turns *all,
 
 ptx_val sum_most(ptx_builder *b, const kernel_spec *spec, const sum_turns *all)
 {
-    const ptx_val run = ptx_u64(b, spec->group_size);
-    if (spec->channels == 1)
+    const ptx_val run = ptx_u64(b, spec->stored.group_size);
+    if (spec->stored.channels == 1)
         return all->n;
-    return spec->channels ? ptx_add(b, all->whole, ptx_min(b, all->rest, run)) : run;
+    return spec->stored.channels ? ptx_add(b, all->whole, ptx_min(b, all->rest, run)) : run;
 }
 
 ptx_val sum_tree(ptx_builder *b, ptx_val lane_sum, unsigned lanes)
@@ -46,7 +46,7 @@ ptx_val sum_tree(ptx_builder *b, ptx_val lane_sum, unsigned lanes)
 void sum_store(ptx_builder *b, const kernel_spec *spec, ptx_val address, ptx_val sum, ptx_val count)
 {
     ptx_val result = ptx_add(b, sum, ptx_f32(b, 0));
-    if (spec->gradient_factor)
+    if (spec->train.gradient_factor)
         result = ptx_mul(b, result, train_gradient_factor(b, spec, count));
     ptx_st_global(b, address, 0, result);
 }
@@ -94,7 +94,7 @@ void emit_long_sum(ptx_builder *b, const kernel_row *row, const kernel_spec *spe
     ptx_val terms = add_terms(b, list, lane, left), sum = sum_tree(b, terms, SUM_LANES);
     ptx_if(b, ptx_setp(b, PTX_EQ, lane, 0));
     ptx_val count = group; /* unused without the factor */
-    if (spec->gradient_factor) {
+    if (spec->train.gradient_factor) {
         sum_turns all = sum_turns_of(b, spec, args.number[NUMBER_N]);
         count = sum_count(b, spec, &all, group);
     }

@@ -62,9 +62,9 @@ static sweep sweep_begin(ptx_builder *b, const kernel_row *row, const kernel_spe
 
 static train_scale_kind scale_kind(const sweep *s)
 {
-    if (kernel_operation_of(s->row) == KERNEL_LSQ || s->spec->scale_mode == QDNN_SCALE_MODE_FIXED)
+    if (kernel_operation_of(s->row) == KERNEL_LSQ || s->spec->train.scale_mode == QDNN_SCALE_MODE_FIXED)
         return TRAIN_SCALE_POSITIVE;
-    return s->spec->scale_mode == QDNN_SCALE_MODE_BATCH ? TRAIN_SCALE_OF_X : TRAIN_SCALE_ANY;
+    return s->spec->train.scale_mode == QDNN_SCALE_MODE_BATCH ? TRAIN_SCALE_OF_X : TRAIN_SCALE_ANY;
 }
 
 /* Scales from the caller are limited from below; computed ones are used as they are. */
@@ -114,7 +114,7 @@ static void sweep_tile(ptx_builder *b, const sweep *s)
 {
     const unsigned chunk = chunk_elements(QDNN_DATA_F32);
     ptx_val first = ptx_add(b, s->first, ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_tid_x(b), chunk)));
-    bool at_once = chunk_has_one_group(s->spec) && s->spec->backward != QDNN_BACKWARD_TANH;
+    bool at_once = chunk_has_one_group(s->spec) && s->spec->train.backward != QDNN_BACKWARD_TANH;
     if (at_once) {
         sweep_chunks(b, s, first, THREAD_ELEMENTS / chunk);
         return;

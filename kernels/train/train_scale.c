@@ -14,8 +14,8 @@ kernel_geometry train_scale_geometry(const kernel_row *row, const kernel_spec *s
 
 static ptx_val moving_average(ptx_builder *b, const kernel_spec *spec, ptx_val state, ptx_val current)
 {
-    ptx_val old = ptx_mul(b, state, ptx_f32(b, spec->decay));
-    ptx_val new = ptx_mul(b, current, ptx_f32(b, 1.0f - spec->decay));
+    ptx_val old = ptx_mul(b, state, ptx_f32(b, spec->train.decay));
+    ptx_val new = ptx_mul(b, current, ptx_f32(b, 1.0f - spec->train.decay));
     return ptx_selp(b, current, ptx_add(b, old, new), ptx_setp(b, PTX_LE, state, 0.0f));
 }
 
@@ -27,7 +27,7 @@ void emit_train_scale(ptx_builder *b, const kernel_row *row, const kernel_spec *
     ptx_val absmax = emit_load(b, QDNN_DATA_F32, ptx_at(b, args.operand[QDNN_OPERAND_X], group, 4), 0);
     ptx_val state = ptx_at(b, args.operand[QDNN_OPERAND_STATE], group, 4);
     ptx_val scale = train_least_scale(b, ptx_div(b, absmax, ptx_f32(b, train_qmax(spec))));
-    if (spec->scale_mode == QDNN_SCALE_MODE_EMA)
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_EMA)
         scale = moving_average(b, spec, ptx_ld_global(b, PTX_F32, state, 0), scale);
     ptx_st_global(b, state, 0, scale);
 }

@@ -15,9 +15,9 @@ void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem,
                          kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     (void)problem;
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_BATCH)
         operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
-    else if (spec->scale_mode == QDNN_SCALE_MODE_EMA)
+    else if (spec->train.scale_mode == QDNN_SCALE_MODE_EMA)
         operands[QDNN_OPERAND_STATE].writes = true;
 }
 
@@ -25,7 +25,7 @@ void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
                     kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     (void)problem;
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_BATCH)
         operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
 }
 
@@ -33,30 +33,30 @@ bool backward_takes(const kernel_spec *spec, int operand)
 {
     if (operand == QDNN_OPERAND_STATE)
         return train_backward_needs_scale(spec);
-    return spec->backward != QDNN_BACKWARD_IDENTITY || operand != QDNN_OPERAND_X;
+    return spec->train.backward != QDNN_BACKWARD_IDENTITY || operand != QDNN_OPERAND_X;
 }
 
 /* ---- Normal specifications ---- */
 
 void fix_decay(kernel_spec *spec)
 {
-    if (spec->scale_mode != QDNN_SCALE_MODE_EMA)
-        spec->decay = kernel_spec_default().decay;
+    if (spec->train.scale_mode != QDNN_SCALE_MODE_EMA)
+        spec->train.decay = kernel_spec_default().train.decay;
 }
 
 void fix_unscaled(kernel_spec *spec)
 {
-    const qdnnBackward_t backward = spec->backward;
+    const qdnnBackward_t backward = spec->train.backward;
     if (train_backward_needs_scale(spec))
         return;
     *spec = kernel_spec_default();
-    spec->backward = backward;
-    spec->group_size = spec->channels = 1;
+    spec->train.backward = backward;
+    spec->stored.group_size = spec->stored.channels = 1;
 }
 
 void fix_sum(kernel_spec *spec)
 {
-    if (!spec->gradient_factor)
+    if (!spec->train.gradient_factor)
         *spec = kernel_spec_default();
 }
 
@@ -68,9 +68,9 @@ static void add_absmax(const kernel_spec *spec, const kernel_problem *problem, u
 {
     const kernel_row *row = kernel_find("scale_nf4");
     kernel_spec absmax = kernel_spec_default();
-    absmax.group_size = spec->group_size;
-    absmax.channels = spec->channels;
-    absmax.floor = 0;
+    absmax.stored.group_size = spec->stored.group_size;
+    absmax.stored.channels = spec->stored.channels;
+    absmax.quantize.floor = 0;
     row->operation->steps(row, &absmax, problem, steps);
     *at = aligned(steps->workspace);
     steps->workspace = *at + aligned(groups * sizeof(float));
@@ -87,7 +87,7 @@ static uint64_t add_scales(const kernel_spec *spec, const kernel_problem *proble
     kernel_step *step =
         steps_add(steps, kernel_find("train_scale"), spec, &(kernel_problem){.rows = 1, .columns = groups});
     step_from_workspace(step, QDNN_OPERAND_X, absmax);
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH) {
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_BATCH) {
         steps->workspace += aligned(groups * sizeof(float));
         step_from_workspace(step, QDNN_OPERAND_STATE, scales);
     }
@@ -99,9 +99,9 @@ static void add_sweep(const kernel_row *row, const kernel_spec *spec, const kern
                       uint64_t scales, kernel_steps *steps)
 {
     kernel_spec sweep = *spec;
-    sweep.decay = kernel_spec_default().decay; /* already applied to the state */
+    sweep.train.decay = kernel_spec_default().train.decay; /* already applied to the state */
     kernel_step *step = steps_add(steps, row, &sweep, problem);
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH)
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_BATCH)
         step_from_workspace(step, QDNN_OPERAND_STATE, scales);
 }
 
@@ -109,7 +109,7 @@ void fake_quantize_steps(const kernel_row *row, const kernel_spec *spec, const k
                          kernel_steps *steps)
 {
     uint64_t scales = 0;
-    if (spec->scale_mode != QDNN_SCALE_MODE_FIXED)
+    if (spec->train.scale_mode != QDNN_SCALE_MODE_FIXED)
         scales = add_scales(spec, problem, steps);
     add_sweep(row, spec, problem, scales, steps);
 }
@@ -118,7 +118,7 @@ void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec
                                   const kernel_problem *problem, kernel_steps *steps)
 {
     uint64_t scales = 0;
-    if (spec->scale_mode == QDNN_SCALE_MODE_BATCH && train_backward_needs_scale(spec))
+    if (spec->train.scale_mode == QDNN_SCALE_MODE_BATCH && train_backward_needs_scale(spec))
         scales = add_scales(spec, problem, steps);
     add_sweep(row, spec, problem, scales, steps);
 }
@@ -130,8 +130,8 @@ void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec
 static kernel_spec simplest(const kernel_spec *spec, uint64_t n)
 {
     kernel_spec whole = *spec;
-    if (whole.channels == 0 && whole.group_size >= n)
-        whole.group_size = whole.channels = 1;
+    if (whole.stored.channels == 0 && whole.stored.group_size >= n)
+        whole.stored.group_size = whole.stored.channels = 1;
     return whole;
 }
 
@@ -143,7 +143,7 @@ static void add_sums(const kernel_spec *spec, uint64_t n, uint64_t groups, uint6
     const kernel_row *row = kernel_find("long_sum");
     uint64_t from = 0, to = aligned(groups * entries * sizeof(float));
     kernel_spec between = *spec;
-    between.gradient_factor = 0;
+    between.train.gradient_factor = 0;
     steps->workspace = to;
     while (entries > 1 && steps->count < KERNEL_STEPS_MAX) {
         uint64_t next = (entries - 1) / SUM_SEGMENT + 1;
@@ -168,7 +168,7 @@ void lsq_backward_steps(const kernel_row *row, const kernel_spec *spec, const ke
     kernel_spec whole = simplest(spec, n), first = whole;
     uint64_t segments = lsq_backward_segments(&whole, n);
     if (segments > 1)
-        first.gradient_factor = 0; /* it is applied in the last step */
+        first.train.gradient_factor = 0; /* it is applied in the last step */
     kernel_step *step = steps_add(steps, row, &first, problem);
     if (segments == 1)
         return;

@@ -8,7 +8,7 @@
 
 float train_qmax(const kernel_spec *spec)
 {
-    return (float)((1 << (spec->bits - 1)) - 1);
+    return (float)((1 << (spec->train.bits - 1)) - 1);
 }
 
 static ptx_val not_a_number(ptx_builder *b)
@@ -101,14 +101,15 @@ static ptx_val backward_hard_tanh(ptx_builder *b, const kernel_spec *spec, train
 
 bool train_backward_needs_scale(const kernel_spec *spec)
 {
-    return spec->backward != QDNN_BACKWARD_IDENTITY &&
-           !(spec->backward == QDNN_BACKWARD_CLIPPED && spec->scale_mode == QDNN_SCALE_MODE_BATCH);
+    return spec->train.backward != QDNN_BACKWARD_IDENTITY &&
+           !(spec->train.backward == QDNN_BACKWARD_CLIPPED &&
+             spec->train.scale_mode == QDNN_SCALE_MODE_BATCH);
 }
 
 ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, train_scale_kind kind, ptx_val x,
                        ptx_val scale, ptx_val dy)
 {
-    switch (spec->backward) {
+    switch (spec->train.backward) {
     case QDNN_BACKWARD_IDENTITY:
         return nan_if(b, ptx_setp(b, PTX_NAN, dy, dy), dy);
     case QDNN_BACKWARD_CLIPPED:
@@ -118,7 +119,7 @@ ptx_val train_backward(ptx_builder *b, const kernel_spec *spec, train_scale_kind
     case QDNN_BACKWARD_HARD_TANH:
         return backward_hard_tanh(b, spec, kind, x, scale, dy);
     }
-    missing_row("kinds of backward", (int)spec->backward);
+    missing_row("kinds of backward", (int)spec->train.backward);
 }
 
 /* If only dy is NaN, the slope need not be, since it is multiplied by dy; but one predicate serves both. */

@@ -28,12 +28,13 @@ static kernel_spec setting(const kernel_row *row, int which)
     kernel_spec spec = kernel_spec_default();
     if (which == 1) {
         spec.data = QDNN_DATA_BF16;
-        spec.scale = QDNN_SCALE_F16;
-        spec.zero = QDNN_DATA_F32;
-        spec.group_size = 104;
-        spec.nibble_order = format && format->bits == 4 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-        spec.rounding = QDNN_ROUND_TIES_AWAY;
-        spec.division = QDNN_DIVIDE_RECIPROCAL;
+        spec.stored.scale = QDNN_SCALE_F16;
+        spec.stored.zero = QDNN_DATA_F32;
+        spec.stored.group_size = 104;
+        spec.stored.nibble_order =
+            format && format->bits == 4 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+        spec.quantize.rounding = QDNN_ROUND_TIES_AWAY;
+        spec.quantize.division = QDNN_DIVIDE_RECIPROCAL;
     }
     return spec;
 }

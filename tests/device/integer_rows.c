@@ -24,23 +24,23 @@ static const kernel_row *row_of(const integer_case *c)
 static kernel_spec spec_of(const integer_case *c)
 {
     kernel_spec s = kernel_spec_default();
-    s.x_codes = (qdnnDataType_t)c->x;
-    s.x_zero = c->x_zero != 0;
-    s.w_zero = c->w_zero != 0;
+    s.integer.x_codes = (qdnnDataType_t)c->x;
+    s.integer.x_zero = c->x_zero != 0;
+    s.integer.w_zero = c->w_zero != 0;
     if (is_code(c->y)) {
-        s.result = (qdnnDataType_t)c->y;
-        s.bias_i32 = c->bias != 0;
-        s.multipliers = c->multipliers;
-        s.rounding = c->rounding;
+        s.integer.result = (qdnnDataType_t)c->y;
+        s.integer.bias_i32 = c->bias != 0;
+        s.integer.multipliers = c->multipliers;
+        s.quantize.rounding = c->rounding;
         return s;
     }
-    s.output = (qdnnDataType_t)c->y;
-    s.alpha = c->alpha;
-    s.bias = c->bias;
-    s.activation = c->activation;
-    s.residual = c->residual;
-    s.group_size = c->group_size ? (uint64_t)c->group_size : s.group_size;
-    s.scale = c->scale_type;
+    s.epilogue.output = (qdnnDataType_t)c->y;
+    s.epilogue.alpha = c->alpha;
+    s.epilogue.bias = c->bias;
+    s.epilogue.activation = c->activation;
+    s.epilogue.residual = c->residual;
+    s.stored.group_size = c->group_size ? (uint64_t)c->group_size : s.stored.group_size;
+    s.stored.scale = c->scale_type;
     return s;
 }
 

@@ -46,14 +46,14 @@ static kernel_spec grouped_spec(const quant_case *c)
 {
     kernel_spec spec = c->spec;
     if (c->granularity == QDNN_GRANULARITY_NONE)
-        spec.groups = QDNN_GROUPS_DEFAULT;
-    spec.group_size = c->granularity == QDNN_GRANULARITY_GROUP ? (uint64_t)c->extent : 1;
-    spec.channels = c->granularity == QDNN_GRANULARITY_TENSOR ? 1 : 0;
+        spec.stored.groups = QDNN_GROUPS_DEFAULT;
+    spec.stored.group_size = c->granularity == QDNN_GRANULARITY_GROUP ? (uint64_t)c->extent : 1;
+    spec.stored.channels = c->granularity == QDNN_GRANULARITY_TENSOR ? 1 : 0;
     if (c->granularity != QDNN_GRANULARITY_CHANNEL || quant_case_elements(c) == 0)
         return spec;
-    spec.channels = (uint64_t)c->dims[c->extent];
+    spec.stored.channels = (uint64_t)c->dims[c->extent];
     for (int i = (int)c->extent + 1; i < c->rank; i++)
-        spec.group_size *= (uint64_t)c->dims[i];
+        spec.stored.group_size *= (uint64_t)c->dims[i];
     return spec;
 }
 
@@ -119,26 +119,26 @@ static bool set_options(const quant_case *c, qdnnQuantDescriptor_t quant)
         {QDNN_QUANT_CODE_KIND, ref.code},
         {QDNN_QUANT_BLOCK_FORMAT, f->block},
         {QDNN_QUANT_ZERO_KIND, f->zero_kind},
-        {QDNN_QUANT_SCALE_TYPE, spec.scale},
+        {QDNN_QUANT_SCALE_TYPE, spec.stored.scale},
         {QDNN_QUANT_ZERO_TYPE, ref.zero},
-        {QDNN_QUANT_ROUNDING, spec.rounding},
-        {QDNN_QUANT_DIVISION, spec.division},
-        {QDNN_QUANT_NIBBLE_ORDER, spec.nibble_order},
-        {QDNN_QUANT_RANGE, spec.range},
-        {QDNN_QUANT_MX_ROUNDING, spec.mx_rounding},
-        {QDNN_QUANT_GLOBAL_SCALE, spec.global_scale},
-        {QDNN_QUANT_NESTED, spec.nested},
-        {QDNN_QUANT_LAYOUT, spec.layout},
-        {QDNN_QUANT_GROUPS, spec.groups},
-        {QDNN_QUANT_BLOCK_ROWS, (int64_t)spec.group_rows},
-        {QDNN_QUANT_SCALE_ORDER, spec.scale_order},
-        {QDNN_QUANT_SCALE_SWIZZLE, spec.scale_swizzle},
-        {QDNN_QUANT_GROUP_INDEX, spec.group_index},
-        {QDNN_QUANT_ZERO_PACKED, spec.zero_packed},
-        {QDNN_QUANT_ZERO_MINUS_ONE, spec.zero_minus_one},
-        {QDNN_QUANT_ZERO_WRAPS, spec.zero_wraps},
+        {QDNN_QUANT_ROUNDING, spec.quantize.rounding},
+        {QDNN_QUANT_DIVISION, spec.quantize.division},
+        {QDNN_QUANT_NIBBLE_ORDER, spec.stored.nibble_order},
+        {QDNN_QUANT_RANGE, spec.quantize.range},
+        {QDNN_QUANT_MX_ROUNDING, spec.quantize.mx_rounding},
+        {QDNN_QUANT_GLOBAL_SCALE, spec.stored.global_scale},
+        {QDNN_QUANT_NESTED, spec.stored.nested},
+        {QDNN_QUANT_LAYOUT, spec.stored.layout},
+        {QDNN_QUANT_GROUPS, spec.stored.groups},
+        {QDNN_QUANT_BLOCK_ROWS, (int64_t)spec.stored.group_rows},
+        {QDNN_QUANT_SCALE_ORDER, spec.stored.scale_order},
+        {QDNN_QUANT_SCALE_SWIZZLE, spec.stored.scale_swizzle},
+        {QDNN_QUANT_GROUP_INDEX, spec.stored.group_index},
+        {QDNN_QUANT_ZERO_PACKED, spec.stored.zero_packed},
+        {QDNN_QUANT_ZERO_MINUS_ONE, spec.stored.zero_minus_one},
+        {QDNN_QUANT_ZERO_WRAPS, spec.stored.zero_wraps},
     };
-    bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, spec.floor));
+    bool ok = CHECK_QDNN(qdnnSetQuantFloor(quant, spec.quantize.floor));
     for (int i = 0; i < LENGTH(options); i++)
         ok = CHECK_QDNN(qdnnSetQuantAttribute(quant, options[i].attribute, options[i].value)) && ok;
     return ok;
@@ -403,12 +403,12 @@ static void fill_callers(const quant_case *c, const ref_quant_spec *ref, quant_o
     if (ref->nested && (c->kind == DATA_UNEVEN || is_huge))
         fill_beside_map(c, o);
     else if (c->kind == DATA_UNEVEN || is_huge)
-        fill_beside_scales(kernel_format(c->row), c->spec.scale, c->seed, is_huge,
+        fill_beside_scales(kernel_format(c->row), c->spec.stored.scale, c->seed, is_huge,
                            o->host[QDNN_OPERAND_SCALE], scales);
     else if (c->kind == DATA_CLAMP && c->seed % 3 && !ref->nested)
-        fill_simple_scales(c->spec.scale, c->seed, o->host[QDNN_OPERAND_SCALE], scales);
+        fill_simple_scales(c->spec.stored.scale, c->seed, o->host[QDNN_OPERAND_SCALE], scales);
     else if (!ref->nested)
-        fill_callers_scales(c->spec.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
+        fill_callers_scales(c->spec.stored.scale, c->callers_first, o->host[QDNN_OPERAND_SCALE], scales);
     if (ref->zero_packed)
         fill_bytes(c->seed, o->host[QDNN_OPERAND_ZERO], (int64_t)o->bytes[QDNN_OPERAND_ZERO]);
     else if (zeros > 0 && c->kind == DATA_UNEVEN)
@@ -462,7 +462,7 @@ static void fill_scales(const quant_case *c, const ref_quant_spec *ref, const ma
  * rows. */
 static int64_t row_of_scale(const quant_case *c, int64_t i, int64_t count, int64_t *place)
 {
-    const bool is_down = c->spec.groups == QDNN_GROUPS_COLUMNS;
+    const bool is_down = c->spec.stored.groups == QDNN_GROUPS_COLUMNS;
     const int64_t rows = c->dims[is_down], of_row = count > rows ? count / rows : 1;
     *place = is_down ? i / rows : i % of_row;
     return is_down ? i % rows : i / of_row;
@@ -476,7 +476,7 @@ enum { UNBOUNDED_APART = 3 };
 static float factor_of_scale(const quant_case *c, int64_t i, int64_t count)
 {
     enum { APART = 67 };
-    const int64_t of_row = count / c->dims[c->spec.groups == QDNN_GROUPS_COLUMNS];
+    const int64_t of_row = count / c->dims[c->spec.stored.groups == QDNN_GROUPS_COLUMNS];
     int64_t place, row = row_of_scale(c, i, count, &place), turn = row / APART;
     if (c->kind == DATA_SMALL || c->kind == DATA_SMALL_CONSTANT)
         return 0x1p-80f;
@@ -496,7 +496,7 @@ static void change_scales(const quant_case *c, const ref_quant_spec *ref, quant_
         kernel_format(c->row)->zero_kind == QDNN_ZERO_MINIMUM && ref->zero == QDNN_DATA_F32;
     float *scale = (float *)(void *)o->host[QDNN_OPERAND_SCALE],
           *minimum = (float *)(void *)o->host[QDNN_OPERAND_ZERO];
-    if (c->spec.scale != QDNN_SCALE_F32 || ref->nested)
+    if (c->spec.stored.scale != QDNN_SCALE_F32 || ref->nested)
         return;
     const int64_t count = (int64_t)o->bytes[QDNN_OPERAND_SCALE] / 4;
     for (int64_t i = 0; i < count; i++) {

@@ -131,12 +131,12 @@ machine *tensor_vm(int index)
 
 static qdnnDataType_t x_type(const tensor_trial *t)
 {
-    return t->spec.x_fp8 ? (qdnnDataType_t)t->spec.x_fp8 : t->data;
+    return t->spec.product.x_fp8 ? (qdnnDataType_t)t->spec.product.x_fp8 : t->data;
 }
 
 static size_t x_bytes(const tensor_trial *t)
 {
-    return t->spec.x_fp8 ? 1 : 2;
+    return t->spec.product.x_fp8 ? 1 : 2;
 }
 
 bool tensor_spec_of(const tensor_case *c, qdnnDataType_t data, kernel_product product, uint64_t tile_rows,
@@ -156,10 +156,10 @@ bool tensor_spec_of(const tensor_case *c, qdnnDataType_t data, kernel_product pr
             return false;
         }
     }
-    spec->data = spec->x_fp8 ? QDNN_DATA_F16 : data;
-    spec->product = product;
-    spec->tile_rows = tile_rows;
-    spec->reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    spec->data = spec->product.x_fp8 ? QDNN_DATA_F16 : data;
+    spec->product.kernel = product;
+    spec->product.tile_rows = tile_rows;
+    spec->product.reduction = c->k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
     if (!kernel_spec_check(*row, spec, error, sizeof error)) {
         FAIL("%s", error);
         return false;
@@ -234,9 +234,9 @@ static void change_weights(const tensor_trial *t, uint32_t seed)
     if (t->weights == DATA_FEW_F16 && format_is_plain(t->row->format))
         fill_data(t->weights, NULL, (qdnnDataType_t)t->ref.storage, seed, t->host[QDNN_OPERAND_CODES],
                   t->n * t->k);
-    if (t->weights == DATA_SPECIAL && t->spec.scale == QDNN_SCALE_E4M3 && !t->spec.nested)
+    if (t->weights == DATA_SPECIAL && t->spec.stored.scale == QDNN_SCALE_E4M3 && !t->spec.stored.nested)
         fill_any_scales(t->host[QDNN_OPERAND_SCALE], t->bytes[QDNN_OPERAND_SCALE], seed);
-    if (t->weights == DATA_SPECIAL && t->spec.scale == QDNN_SCALE_E8M0)
+    if (t->weights == DATA_SPECIAL && t->spec.stored.scale == QDNN_SCALE_E8M0)
         fill_nan_scales(t->host[QDNN_OPERAND_SCALE], (uint64_t)t->bytes[QDNN_OPERAND_SCALE], seed);
 }
 
@@ -280,7 +280,7 @@ static void fill_x(const tensor_trial *t, uint32_t seed)
 {
     uint8_t *x = t->host[QDNN_OPERAND_X];
     const int64_t count = t->m * (t->k + t->gap);
-    if (!t->spec.x_fp8) {
+    if (!t->spec.product.x_fp8) {
         fill_data(t->kind, NULL, t->data, seed, x, count);
         return;
     }
@@ -292,7 +292,7 @@ static void fill_x(const tensor_trial *t, uint32_t seed)
 /* With x in FP8, weights are used as they are; otherwise rounded to the type of x. */
 static void multiply(const tensor_trial *t, int sm)
 {
-    const bool is_fp8 = t->spec.x_fp8;
+    const bool is_fp8 = t->spec.product.x_fp8;
     const ref_quant_spec rounded = {.storage = t->data, .data = t->data};
     const ref_product product = {.m = t->m,
                                  .k = t->k,
@@ -397,7 +397,7 @@ kernel_problem tensor_problem_of(const tensor_trial *t)
 static void make_buffers(const tensor_trial *t, tensor_device *d, uint64_t workspace)
 {
     for (int o = 0; o < QDNN_OPERAND_COUNT; o++) {
-        const bool prepacked = t->spec.product == KERNEL_PRODUCT_STREAM && o == QDNN_OPERAND_CODES;
+        const bool prepacked = t->spec.product.kernel == KERNEL_PRODUCT_STREAM && o == QDNN_OPERAND_CODES;
         const size_t element = o == QDNN_OPERAND_Y   ? 4
                                : o == QDNN_OPERAND_X ? x_bytes(t)
                                                      : ref_element_bytes(&t->ref, o);
@@ -428,7 +428,7 @@ static void check_y(const tensor_trial *t, const tensor_device *d)
 
 static void launch_step(const tensor_trial *t, const tensor_device *d, kernel_step *step)
 {
-    if (t->few_blocks && step->spec.product != KERNEL_PRODUCT_STREAM)
+    if (t->few_blocks && step->spec.product.kernel != KERNEL_PRODUCT_STREAM)
         step->grid[1] = 1;
     tensor_launch(d, step);
 }
@@ -438,9 +438,9 @@ static void run_strips(const tensor_trial *t, const tensor_device *d, const kern
 {
     for (uint64_t rows = 1; rows <= 4 && t->all_strips; rows *= 2) {
         kernel_step own = *step;
-        if (rows == step->spec.tile_rows)
+        if (rows == step->spec.product.tile_rows)
             continue;
-        own.spec.tile_rows = rows;
+        own.spec.product.tile_rows = rows;
         own.grid[1] = ((uint64_t)t->m + rows - 1) / rows;
         CHECK(machine_fill(d->vm, d->at[QDNN_OPERAND_Y], TENSOR_GARBAGE,
                            (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
@@ -460,7 +460,7 @@ static void run_steps(const tensor_trial *t, tensor_device *d)
     for (int i = 0; i < steps.count; i++)
         launch_step(t, d, &steps.at[i]);
     check_y(t, d);
-    if (t->spec.product == KERNEL_PRODUCT_STREAM)
+    if (t->spec.product.kernel == KERNEL_PRODUCT_STREAM)
         run_strips(t, d, &steps.at[steps.count - 1]);
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
         if (d->base[o])

@@ -159,7 +159,7 @@ static void family_of(const kernel_row *row, const kernel_spec *spec, char *text
                                            "lanewise", "join", "tile",   "stream", "strips"};
     const format_facts *format = kernel_format(row);
     if (kernel_is_product(row))
-        snprintf(text, size, "product %s", products[spec->product]);
+        snprintf(text, size, "product %s", products[spec->product.kernel]);
     else
         snprintf(text, size, "%s%s", row->operation->name,
                  format && format->block != QDNN_BLOCK_NONE ? " blocks" : "");

@@ -74,37 +74,37 @@ static bool in_three(uint64_t *state)
 static void pick_groups(uint64_t *state, quant_case *c)
 {
     c->granularity = PICK(state, granularities);
-    c->spec.groups = QDNN_GROUPS_FLAT;
+    c->spec.stored.groups = QDNN_GROUPS_FLAT;
     c->extent = c->granularity == QDNN_GRANULARITY_CHANNEL ? pick(state, c->rank) : 0;
     if (c->granularity != QDNN_GRANULARITY_GROUP)
         return;
-    c->spec.groups = PICK(state, directions);
+    c->spec.stored.groups = PICK(state, directions);
     c->extent = PICK(state, group_sizes);
-    if (c->spec.groups == QDNN_GROUPS_FLAT)
+    if (c->spec.stored.groups == QDNN_GROUPS_FLAT)
         return;
-    c->spec.group_rows = PICK(state, group_rows);
-    c->spec.scale_order = in_three(state) ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
-    c->spec.scale_swizzle = in_three(state) ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
-    c->spec.group_index = c->spec.groups == QDNN_GROUPS_COLUMNS && in_three(state);
+    c->spec.stored.group_rows = PICK(state, group_rows);
+    c->spec.stored.scale_order = in_three(state) ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
+    c->spec.stored.scale_swizzle = in_three(state) ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
+    c->spec.stored.group_index = c->spec.stored.groups == QDNN_GROUPS_COLUMNS && in_three(state);
 }
 
 static void pick_options(uint64_t *state, kernel_spec *spec)
 {
-    spec->layout = PICK(state, layouts);
-    spec->code = PICK(state, codes);
+    spec->stored.layout = PICK(state, layouts);
+    spec->stored.code = PICK(state, codes);
     spec->data = PICK(state, data_types);
-    spec->scale = PICK(state, scale_types);
-    spec->nested = pick(state, 5) == 0;
-    spec->global_scale = in_three(state) ? 1 + pick(state, 2) : 0;
-    spec->zero = PICK(state, zero_types);
-    spec->zero_packed = in_three(state);
-    spec->zero_minus_one = in_three(state);
-    spec->zero_wraps = pick(state, 2);
-    spec->nibble_order = pick(state, 2) ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-    spec->rounding = pick(state, 2) ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
-    spec->division = pick(state, 2) ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
-    spec->range = in_three(state) ? QDNN_RANGE_TIGHT : QDNN_RANGE_WITH_ZERO;
-    spec->floor = in_three(state) ? 0.5f : 1e-12f;
+    spec->stored.scale = PICK(state, scale_types);
+    spec->stored.nested = pick(state, 5) == 0;
+    spec->stored.global_scale = in_three(state) ? 1 + pick(state, 2) : 0;
+    spec->stored.zero = PICK(state, zero_types);
+    spec->stored.zero_packed = in_three(state);
+    spec->stored.zero_minus_one = in_three(state);
+    spec->stored.zero_wraps = pick(state, 2);
+    spec->stored.nibble_order = pick(state, 2) ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+    spec->quantize.rounding = pick(state, 2) ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec->quantize.division = pick(state, 2) ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+    spec->quantize.range = in_three(state) ? QDNN_RANGE_TIGHT : QDNN_RANGE_WITH_ZERO;
+    spec->quantize.floor = in_three(state) ? 0.5f : 1e-12f;
 }
 
 /* Settings that exclude each other are changed, so that few cases have to be picked again. */
@@ -113,21 +113,23 @@ static void settle(quant_case *c)
     kernel_spec *spec = &c->spec;
     qdnnZeroKind_t zero = kernel_format(c->row)->zero_kind;
     bool has_scales = c->granularity != QDNN_GRANULARITY_NONE;
-    if (spec->layout == QDNN_LAYOUT_AWQ && kernel_format(c->row)->bits != 4)
-        spec->layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
-    if (spec->layout != QDNN_LAYOUT_BYTES)
-        spec->nibble_order = QDNN_NIBBLE_LOW_FIRST;
-    spec->nested = spec->nested && has_scales && zero == QDNN_ZERO_NONE && kernel_takes(c->row, "nested");
-    spec->global_scale = has_scales && zero == QDNN_ZERO_NONE && !spec->nested ? spec->global_scale : 0;
-    if (spec->global_scale)
-        spec->scale = QDNN_SCALE_E4M3;
-    if (spec->nested) {
-        spec->scale = QDNN_SCALE_F32;
-        spec->scale_swizzle = QDNN_SWIZZLE_NONE;
+    if (spec->stored.layout == QDNN_LAYOUT_AWQ && kernel_format(c->row)->bits != 4)
+        spec->stored.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+    if (spec->stored.layout != QDNN_LAYOUT_BYTES)
+        spec->stored.nibble_order = QDNN_NIBBLE_LOW_FIRST;
+    spec->stored.nested =
+        spec->stored.nested && has_scales && zero == QDNN_ZERO_NONE && kernel_takes(c->row, "nested");
+    spec->stored.global_scale =
+        has_scales && zero == QDNN_ZERO_NONE && !spec->stored.nested ? spec->stored.global_scale : 0;
+    if (spec->stored.global_scale)
+        spec->stored.scale = QDNN_SCALE_E4M3;
+    if (spec->stored.nested) {
+        spec->stored.scale = QDNN_SCALE_F32;
+        spec->stored.scale_swizzle = QDNN_SWIZZLE_NONE;
     }
-    spec->zero_packed = spec->zero_packed && zero == QDNN_ZERO_POINT;
-    if (spec->zero_packed)
-        spec->range = QDNN_RANGE_WITH_ZERO;
+    spec->stored.zero_packed = spec->stored.zero_packed && zero == QDNN_ZERO_POINT;
+    if (spec->stored.zero_packed)
+        spec->quantize.range = QDNN_RANGE_WITH_ZERO;
 }
 
 static bool has_callers(const kernel_row *row)
@@ -145,8 +147,8 @@ static quant_case pick_case(uint64_t *state, const kernel_row *row)
     pick_options(state, &c.spec);
     settle(&c);
     if (kernel_operation_of(row) == KERNEL_SCALE) { /* the layout where it plays a part at all */
-        c.spec.layout = kernel_spec_normal(row, &c.spec).layout;
-        c.spec.nibble_order = QDNN_NIBBLE_LOW_FIRST;
+        c.spec.stored.layout = kernel_spec_normal(row, &c.spec).stored.layout;
+        c.spec.stored.nibble_order = QDNN_NIBBLE_LOW_FIRST;
     }
     int kind = pick(state, DATA_KINDS + 2 * has_callers(row));
     c.callers = kind >= DATA_KINDS;
@@ -183,7 +185,7 @@ static bool is_served(const quant_case *c)
     kernel_problem problem = {.rows = (uint64_t)quant_case_rows(c),
                               .columns = (uint64_t)quant_case_row_elements(c)};
     if (c->granularity == QDNN_GRANULARITY_NONE)
-        spec.groups = QDNN_GROUPS_DEFAULT;
+        spec.stored.groups = QDNN_GROUPS_DEFAULT;
     return kernel_spec_check(c->row, &spec, error, sizeof error) &&
            kernel_problem_check(&spec, &problem, error, sizeof error) && !is_refused_stack(c);
 }
@@ -199,7 +201,7 @@ parity_trial matrix_trial_at(const kernel_row *row, int turn, int index)
     t.buffers = pick(&state, 2) ? BUFFER_EXACT : BUFFER_BANDS;
     /* one-shot calls have scales, and zeros, and nothing else */
     const kernel_spec *spec = &t.c.spec;
-    t.by_plan = spec->group_index || spec->nested || spec->global_scale ||
+    t.by_plan = spec->stored.group_index || spec->stored.nested || spec->stored.global_scale ||
                 t.c.granularity == QDNN_GRANULARITY_NONE || pick(&state, 2);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         t.shift[i] = pick(&state, 8) == 0;
@@ -240,7 +242,7 @@ static const data_kind second_kinds[] = {
  * still be whole vectors. */
 static int64_t fitting_columns(const quant_case *c, int64_t columns, int i)
 {
-    if (c->granularity != QDNN_GRANULARITY_GROUP || c->spec.groups != QDNN_GROUPS_ROWS)
+    if (c->granularity != QDNN_GRANULARITY_GROUP || c->spec.stored.groups != QDNN_GROUPS_ROWS)
         return columns;
     const bool is_whole = quant_case_row_elements(c) % c->extent == 0;
     if (is_whole && columns % c->extent != 0)
@@ -299,7 +301,7 @@ static void set_tensor(quant_case *c)
 {
     c->granularity = QDNN_GRANULARITY_TENSOR;
     c->extent = 0;
-    c->spec.groups = QDNN_GROUPS_FLAT;
+    c->spec.stored.groups = QDNN_GROUPS_FLAT;
 }
 
 /* So short that the kernel takes the elements themselves, which it takes as it does a list of ranges: those are f32. */
@@ -325,11 +327,11 @@ static void set_large(quant_case *c)
     enum { COLUMNS = 4100, FEW_PEAKS = 3 };
     const int64_t rows[] = {
         [QDNN_DATA_F32] = 1031, [QDNN_DATA_F16] = 2060, [QDNN_DATA_BF16] = 2060, [QDNN_DATA_F64] = 515};
-    if (!c->spec.global_scale)
+    if (!c->spec.stored.global_scale)
         set_tensor(c);
     set_shape(c, rows[c->spec.data], COLUMNS);
-    c->kind = c->spec.global_scale ? DATA_ONE_HOT : DATA_PEAKS;
-    c->seed = c->spec.global_scale ? 0 : FEW_PEAKS;
+    c->kind = c->spec.stored.global_scale ? DATA_ONE_HOT : DATA_PEAKS;
+    c->seed = c->spec.stored.global_scale ? 0 : FEW_PEAKS;
 }
 
 /* Scales that are the elements' magnitudes, in several runs. */
@@ -345,7 +347,7 @@ static void set_nested(quant_case *c, int i)
     static const int64_t lengths[] = {250, 1500, 256, 1023, 512, 33, 1025};
     c->row = kernel_find("scale_nf4");
     c->spec = kernel_spec_default();
-    c->spec.nested = 1;
+    c->spec.stored.nested = 1;
     c->granularity = QDNN_GRANULARITY_GROUP;
     c->extent = 1;
     set_shape(c, 1, i < NESTED_HOT || i % 2 ? lengths[i % LENGTH(lengths)] : 1500);
@@ -373,8 +375,8 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
 {
     *extra = *trial;
     quant_case *c = &extra->c;
-    const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.nested;
-    const qdnnDivision_t division = c->spec.division;
+    const bool is_tensor = c->granularity == QDNN_GRANULARITY_TENSOR, is_nested = c->spec.stored.nested;
+    const qdnnDivision_t division = c->spec.quantize.division;
     if (has_callers(c->row))
         return is_tensor && set_callers(c, i);
     if (!makes_scales(c->row))
@@ -382,8 +384,8 @@ bool matrix_extra(const parity_trial *trial, int i, parity_trial *extra)
     c->callers = false;
     if (is_nested && i < NESTED) {
         set_nested(c, i);
-        c->spec.division = division;
-    } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.global_scale))
+        c->spec.quantize.division = division;
+    } else if (i == MATRIX_EXTRAS - 1 && (is_tensor || c->spec.stored.global_scale))
         set_large(c);
     else if (is_tensor && i < MATRIX_EXTRAS - 1)
         set_list(c, i);

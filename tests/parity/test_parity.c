@@ -64,7 +64,7 @@ static parity_trial settings_at(const kernel_row *row, int turn)
         const parity_trial trial = matrix_trial_at(row, turn, (turn + i) % MATRIX_TRIALS);
         if (trial.c.granularity == QDNN_GRANULARITY_CHANNEL)
             continue;
-        if (turn % 2 == 0 || trial.c.spec.nested || trial.c.spec.global_scale)
+        if (turn % 2 == 0 || trial.c.spec.stored.nested || trial.c.spec.stored.global_scale)
             return trial;
         if (!first.c.row)
             first = trial;

@@ -24,12 +24,12 @@ static void make_variations(const kernel_row *row, data_kind kind, quant_case ou
     quant_case *v = out + 1;
     v++->spec.data = QDNN_DATA_F16;
     v++->spec.data = QDNN_DATA_BF16;
-    v++->spec.scale = QDNN_SCALE_BF16;
-    v++->spec.zero = QDNN_DATA_F16;
-    v++->spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
-    v++->spec.rounding = QDNN_ROUND_TIES_AWAY;
-    v++->spec.division = QDNN_DIVIDE_RECIPROCAL;
-    v++->spec.floor = 0.5f;
+    v++->spec.stored.scale = QDNN_SCALE_BF16;
+    v++->spec.stored.zero = QDNN_DATA_F16;
+    v++->spec.stored.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    v++->spec.quantize.rounding = QDNN_ROUND_TIES_AWAY;
+    v++->spec.quantize.division = QDNN_DIVIDE_RECIPROCAL;
+    v++->spec.quantize.floor = 0.5f;
     v++->extent = 25;
     v->granularity = QDNN_GRANULARITY_TENSOR, v++->extent = 0;
     v->granularity = QDNN_GRANULARITY_CHANNEL, v++->extent = 0;

@@ -261,7 +261,7 @@ static product_case product_of_columns(const column_format *f, const column_case
                              .seed = seed,
                              .callers = c->callers};
     if (f->group_size)
-        p.weights.spec.groups = QDNN_GROUPS_COLUMNS;
+        p.weights.spec.stored.groups = QDNN_GROUPS_COLUMNS;
     if (is_awq)
         p.weights.dims[1] = (p.weights.dims[1] + 7) / 8 * 8;
     return p;
@@ -374,7 +374,7 @@ DEVICE_CASE(ParityFewRows, LargeScales)
                                       .rank = 2,
                                       .dims = {k_rows ? 256 : 8, k_rows ? 8 : 256},
                                       .seed = (uint32_t)i + 1}};
-        c.weights.spec.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
+        c.weights.spec.stored.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
         if (handle && product_operands_make(&c, &o)) {
             float *scale = (float *)o.host[QDNN_OPERAND_SCALE];
             for (size_t k = 0; k < o.bytes[QDNN_OPERAND_SCALE] / sizeof *scale; k++)

@@ -60,21 +60,21 @@ static void pick_scales(uint32_t *state, quant_case *w)
     kernel_spec *spec = &w->spec;
     bool is_float = strcmp(format, "e2m1") == 0 || strcmp(format, "e4m3") == 0 || strcmp(format, "e5m2") == 0;
     bool is_table = strcmp(format, "nf4") == 0 || strcmp(format, "fp4_bnb") == 0;
-    spec->scale = PICK(state, scales);
+    spec->stored.scale = PICK(state, scales);
     if (is_float && next(state) % 2)
-        spec->scale = next(state) % 2 ? QDNN_SCALE_E4M3 : QDNN_SCALE_E8M0;
-    if (spec->scale == QDNN_SCALE_E4M3)
-        spec->global_scale = (int)(next(state) % 3);
-    if (is_table && spec->scale == QDNN_SCALE_F32)
-        spec->nested = next(state) % 2;
-    spec->zero = PICK(state, zeros);
-    if (spec->zero == QDNN_DATA_I32 && spec->code == QDNN_CODE_UNSIGNED)
-        spec->zero = QDNN_DATA_U32;
-    if (spec->zero == QDNN_DATA_U8 && spec->code != QDNN_CODE_UNSIGNED)
-        spec->zero = QDNN_DATA_I8;
+        spec->stored.scale = next(state) % 2 ? QDNN_SCALE_E4M3 : QDNN_SCALE_E8M0;
+    if (spec->stored.scale == QDNN_SCALE_E4M3)
+        spec->stored.global_scale = (int)(next(state) % 3);
+    if (is_table && spec->stored.scale == QDNN_SCALE_F32)
+        spec->stored.nested = next(state) % 2;
+    spec->stored.zero = PICK(state, zeros);
+    if (spec->stored.zero == QDNN_DATA_I32 && spec->stored.code == QDNN_CODE_UNSIGNED)
+        spec->stored.zero = QDNN_DATA_U32;
+    if (spec->stored.zero == QDNN_DATA_U8 && spec->stored.code != QDNN_CODE_UNSIGNED)
+        spec->stored.zero = QDNN_DATA_I8;
     if (kernel_format(w->row)->zero_kind == QDNN_ZERO_MINIMUM)
-        spec->zero = PICK(state, types);
-    spec->zero_packed = kernel_format(w->row)->zero_kind == QDNN_ZERO_POINT && next(state) % 4 == 0;
+        spec->stored.zero = PICK(state, types);
+    spec->stored.zero_packed = kernel_format(w->row)->zero_kind == QDNN_ZERO_POINT && next(state) % 4 == 0;
 }
 
 static void pick_groups(uint32_t *state, int64_t k, quant_case *w)
@@ -83,23 +83,23 @@ static void pick_groups(uint32_t *state, int64_t k, quant_case *w)
                                                QDNN_GRANULARITY_NONE};
     kernel_spec *spec = &w->spec;
     w->granularity = QDNN_GRANULARITY_GROUP;
-    spec->groups = next(state) % 2 ? QDNN_GROUPS_ROWS : QDNN_GROUPS_FLAT;
+    spec->stored.groups = next(state) % 2 ? QDNN_GROUPS_ROWS : QDNN_GROUPS_FLAT;
     w->extent = PICK(state, sizes);
-    if (spec->groups == QDNN_GROUPS_FLAT)
+    if (spec->stored.groups == QDNN_GROUPS_FLAT)
         while (k % w->extent != 0)
             w->extent = PICK(state, sizes);
-    if (spec->groups == QDNN_GROUPS_ROWS && !spec->nested && next(state) % 3 == 0) {
-        spec->scale_order = next(state) % 2 ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
-        spec->scale_swizzle = next(state) % 2 ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
-        spec->group_rows = next(state) % 2 ? 4 : 1;
+    if (spec->stored.groups == QDNN_GROUPS_ROWS && !spec->stored.nested && next(state) % 3 == 0) {
+        spec->stored.scale_order = next(state) % 2 ? QDNN_SCALE_ORDER_TRANSPOSED : QDNN_SCALE_ORDER_DEFAULT;
+        spec->stored.scale_swizzle = next(state) % 2 ? QDNN_SWIZZLE_128X4 : QDNN_SWIZZLE_NONE;
+        spec->stored.group_rows = next(state) % 2 ? 4 : 1;
     }
-    if (next(state) % 5 == 0 && !spec->nested && !spec->global_scale &&
+    if (next(state) % 5 == 0 && !spec->stored.nested && !spec->stored.global_scale &&
         kernel_format(w->row)->zero_kind == QDNN_ZERO_NONE) {
         w->granularity = PICK(state, others);
-        spec->groups = QDNN_GROUPS_FLAT;
-        spec->scale_order = QDNN_SCALE_ORDER_DEFAULT;
-        spec->scale_swizzle = QDNN_SWIZZLE_NONE;
-        spec->group_rows = 1;
+        spec->stored.groups = QDNN_GROUPS_FLAT;
+        spec->stored.scale_order = QDNN_SCALE_ORDER_DEFAULT;
+        spec->stored.scale_swizzle = QDNN_SWIZZLE_NONE;
+        spec->stored.group_rows = 1;
         w->extent = 0;
     }
 }
@@ -115,12 +115,12 @@ static quant_case pick_weights(uint32_t *state, const kernel_row *row, int64_t k
                     .seed = next(state) % 1000 + 1};
     if (!kernel_takes(row, "groups"))
         return w;
-    w.spec.code = kernel_takes(row, "code") ? PICK(state, codes) : QDNN_CODE_DEFAULT;
+    w.spec.stored.code = kernel_takes(row, "code") ? PICK(state, codes) : QDNN_CODE_DEFAULT;
     pick_scales(state, &w);
     pick_groups(state, k, &w);
-    w.spec.layout = next(state) % 3 == 0 ? QDNN_LAYOUT_WORDS_ROWS : QDNN_LAYOUT_BYTES;
-    if (w.spec.layout == QDNN_LAYOUT_BYTES && kernel_format(row)->bits == 4 && next(state) % 2)
-        w.spec.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
+    w.spec.stored.layout = next(state) % 3 == 0 ? QDNN_LAYOUT_WORDS_ROWS : QDNN_LAYOUT_BYTES;
+    if (w.spec.stored.layout == QDNN_LAYOUT_BYTES && kernel_format(row)->bits == 4 && next(state) % 2)
+        w.spec.stored.nibble_order = QDNN_NIBBLE_HIGH_FIRST;
     w.callers = next(state) % 3 == 0;
     return w;
 }
@@ -159,12 +159,12 @@ static bool is_served(const product_case *c, kernel_product product)
     const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, c->weights.row->format);
     kernel_spec spec = c->weights.spec;
     spec.data = c->x;
-    spec.gated = c->gated;
-    spec.product = product;
+    spec.epilogue.gated = c->gated;
+    spec.product.kernel = product;
     if (c->weights.extent)
-        spec.group_size = (uint64_t)c->weights.extent;
-    while (spec.tile_rows < (uint64_t)c->m)
-        spec.tile_rows *= 2;
+        spec.stored.group_size = (uint64_t)c->weights.extent;
+    while (spec.product.tile_rows < (uint64_t)c->m)
+        spec.product.tile_rows *= 2;
     kernel_problem problem = {
         .rows = (uint64_t)c->weights.dims[0], .columns = (uint64_t)c->weights.dims[1], .m = (uint64_t)c->m};
     return kernel_product_fits(row, &spec, &problem);
@@ -214,8 +214,8 @@ static product_case ragged_case_at(const kernel_row *row, int trial)
     const int64_t k = PICK(&state, lengths), some[] = {8, 24, 32, 128, k};
     c.weights.dims[1] = k;
     if (c.weights.granularity == QDNN_GRANULARITY_GROUP && c.weights.extent)
-        c.weights.extent = c.weights.spec.groups == QDNN_GROUPS_FLAT ? k : PICK(&state, some);
-    if (c.weights.spec.nested)
+        c.weights.extent = c.weights.spec.stored.groups == QDNN_GROUPS_FLAT ? k : PICK(&state, some);
+    if (c.weights.spec.stored.nested)
         c.weights.extent = 64;
     return c;
 }
@@ -291,9 +291,9 @@ DEVICE_CASE(ParityRagged, NibblesInBothOrders)
         for (int high = 0; handle && high < 2; high++) {
             product_case c = batch_case("int4", 1 + i);
             c.weights.dims[1] = 321;
-            c.weights.spec.groups = QDNN_GROUPS_ROWS;
-            c.weights.spec.scale = QDNN_SCALE_F16;
-            c.weights.spec.nibble_order = high ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+            c.weights.spec.stored.groups = QDNN_GROUPS_ROWS;
+            c.weights.spec.stored.scale = QDNN_SCALE_F16;
+            c.weights.spec.stored.nibble_order = high ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
             CHECK(is_served(&c, KERNEL_PRODUCT_RAGGED));
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
@@ -345,9 +345,9 @@ DEVICE_CASE(ParityGemv, TheSameOnEverySm)
         qdnnHandle_t handle = device_begin(all[i], 0, "all");
         for (int f = 0; handle && f < LENGTH(some); f++) {
             product_case c = batch_case(some[f], 1 + f);
-            c.weights.spec.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3
-                                   : i % 2                      ? QDNN_SCALE_F16
-                                                                : QDNN_SCALE_F32;
+            c.weights.spec.stored.scale = strcmp(some[f], "e2m1") == 0 ? QDNN_SCALE_E4M3
+                                          : i % 2                      ? QDNN_SCALE_F16
+                                                                       : QDNN_SCALE_F32;
             CHECK(product_run(handle, &c, BUFFER_EXACT));
         }
         device_end(handle);
@@ -364,7 +364,7 @@ DEVICE_CASE(ParityGemv, ScalesInBf16)
         qdnnHandle_t handle = device_begin(some[i], 0, "all");
         for (int k = 0; handle && k < LENGTH(kinds); k++) {
             product_case c = batch_case("int4", 1 + k % 2);
-            c.weights.spec.scale = QDNN_SCALE_BF16;
+            c.weights.spec.stored.scale = QDNN_SCALE_BF16;
             c.weights.kind = kinds[k];
             CHECK(product_run(handle, &c, BUFFER_EXACT));
             c.weights.granularity = QDNN_GRANULARITY_TENSOR;

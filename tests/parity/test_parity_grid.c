@@ -52,12 +52,12 @@ static void properties_of(const parity_trial *t, int index, int out[PROPERTIES])
 {
     const kernel_spec *spec = &t->c.spec;
     out[DATA] = float_index(spec->data);
-    out[SCALE] = (int)spec->scale;
-    out[ZERO] = spec->zero == KERNEL_ZERO_DEFAULT ? 3 : float_index(spec->zero);
-    out[NIBBLES] = spec->nibble_order;
-    out[ROUNDING] = spec->rounding;
-    out[DIVISION] = spec->division;
-    out[FLOOR] = spec->floor > 0.1f;
+    out[SCALE] = (int)spec->stored.scale;
+    out[ZERO] = spec->stored.zero == KERNEL_ZERO_DEFAULT ? 3 : float_index(spec->stored.zero);
+    out[NIBBLES] = spec->stored.nibble_order;
+    out[ROUNDING] = spec->quantize.rounding;
+    out[DIVISION] = spec->quantize.division;
+    out[FLOOR] = spec->quantize.floor > 0.1f;
     out[BUFFERS] = t->buffers;
     out[CALL] = t->by_plan;
     out[KIND] = t->c.callers ? DATA_KINDS : (int)t->c.kind;

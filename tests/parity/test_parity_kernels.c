@@ -30,9 +30,9 @@ enum { WAYS_MAX = 128 };
 static kernel_spec spec_of_way(const kernel_spec *spec, const way *w)
 {
     kernel_spec own = *spec;
-    own.product = w->product;
-    own.tile_rows = w->tile_rows;
-    own.split = w->split;
+    own.product.kernel = w->product;
+    own.product.tile_rows = w->tile_rows;
+    own.product.split = w->split;
     return own;
 }
 
@@ -44,7 +44,8 @@ static int ways_of(const kernel_row *row, const kernel_spec *spec, kernel_proble
     int count = 0;
     for (int product = 0; product < KERNEL_PRODUCT_TILE; product++)
         for (uint64_t rows = 1; rows <= 128 && product != KERNEL_PRODUCT_JOIN; rows *= 2)
-            for (uint64_t split = 1; split <= (spec->grouped ? 1 : 32) && count < WAYS_MAX; split *= 2) {
+            for (uint64_t split = 1; split <= (spec->product.grouped ? 1 : 32) && count < WAYS_MAX;
+                 split *= 2) {
                 ways[count] = (way){(kernel_product)product, rows, split};
                 kernel_spec own = spec_of_way(spec, &ways[count]);
                 count += kernel_product_fits(row, &own, &problem);
@@ -77,15 +78,15 @@ static bool scene_begin(scene *s, const product_case *c)
     const ref_product *p = &s->o.product;
     kernel_spec *spec = &s->r.spec;
     spec->data = c->x;
-    spec->output = c->y;
-    spec->reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
-    spec->alpha = c->alpha;
-    spec->bias = c->bias;
-    spec->activation = c->activation;
-    spec->gated = c->gated;
-    spec->residual = c->residual;
-    spec->grouped = c->experts > 0;
-    spec->row_weight = c->row_weight;
+    spec->epilogue.output = c->y;
+    spec->product.reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
+    spec->epilogue.alpha = c->alpha;
+    spec->epilogue.bias = c->bias;
+    spec->epilogue.activation = c->activation;
+    spec->epilogue.gated = c->gated;
+    spec->epilogue.residual = c->residual;
+    spec->product.grouped = c->experts > 0;
+    spec->epilogue.row_weight = c->row_weight;
     s->r.problem = (kernel_problem){.rows = (uint64_t)c->weights.dims[0],
                                     .columns = (uint64_t)c->weights.dims[1],
                                     .x_stride = (uint64_t)p->x_stride,
@@ -144,7 +145,7 @@ static bool compute(machine *vm, const scene *s, const way *w, int64_t first, in
         ok = ok && machine_alloc(vm, steps.workspace, &workspace) == PTXVM_OK;
     ok = CHECK(ok);
     for (int i = 0; i < steps.count && ok; i++) {
-        if (s->few_blocks && loops_over_rows(steps.at[i].spec.product))
+        if (s->few_blocks && loops_over_rows(steps.at[i].spec.product.kernel))
             steps.at[i].grid[1] = 1;
         ok = step_launch(vm, &steps.at[i], at, workspace);
     }
@@ -220,9 +221,9 @@ static product_case common_case(int i, int64_t m, int64_t n, int64_t k)
                                   .extent = 32,
                                   .rank = 2,
                                   .seed = 9}};
-    c.weights.spec.layout = common[i].layout;
-    c.weights.spec.groups = common[i].groups;
-    c.weights.spec.zero_packed = common[i].zero_packed;
+    c.weights.spec.stored.layout = common[i].layout;
+    c.weights.spec.stored.groups = common[i].groups;
+    c.weights.spec.stored.zero_packed = common[i].zero_packed;
     if (kernel_columns_multiple(c.weights.row) > 1) {
         c.weights.granularity = QDNN_GRANULARITY_TENSOR;
         c.weights.extent = 0;
@@ -375,9 +376,9 @@ static product_case shaped_case(const kernel_row *row, int turn, bool k_rows)
     if (kernel_takes(row, "groups") && kernel_columns_multiple(row) == 1) {
         c.weights.granularity = QDNN_GRANULARITY_GROUP;
         c.weights.extent = turn % 2 ? 32 : 64;
-        c.weights.spec.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
+        c.weights.spec.stored.groups = k_rows ? QDNN_GROUPS_COLUMNS : QDNN_GROUPS_ROWS;
         if (k_rows && kernel_format(row)->bits == 4)
-            c.weights.spec.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+            c.weights.spec.stored.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
     }
     return c;
 }

@@ -27,18 +27,18 @@ static void take_over(launcher_case *c, int operand, const void *host, size_t by
 static void set_groups(quant_case *q)
 {
     const bool blocks = kernel_format(q->row)->block != QDNN_BLOCK_NONE;
-    q->granularity = blocks || q->spec.groups == QDNN_GROUPS_DEFAULT ? QDNN_GRANULARITY_NONE
-                     : q->spec.channels == 1                         ? QDNN_GRANULARITY_TENSOR
-                                                                     : QDNN_GRANULARITY_GROUP;
-    q->extent = q->granularity == QDNN_GRANULARITY_GROUP ? (int64_t)q->spec.group_size : 0;
+    q->granularity = blocks || q->spec.stored.groups == QDNN_GROUPS_DEFAULT ? QDNN_GRANULARITY_NONE
+                     : q->spec.stored.channels == 1                         ? QDNN_GRANULARITY_TENSOR
+                                                                            : QDNN_GRANULARITY_GROUP;
+    q->extent = q->granularity == QDNN_GRANULARITY_GROUP ? (int64_t)q->spec.stored.group_size : 0;
 }
 
 /* A flat tensor. */
 static bool quant_data(launcher_case *c)
 {
-    const int64_t block = (int64_t)kernel_columns_multiple(c->row), n = c->spec.channels == 1 ? 20001
-                                                                        : block > 1           ? 3 * block
-                                                                                              : 301;
+    const int64_t block = (int64_t)kernel_columns_multiple(c->row), n = c->spec.stored.channels == 1 ? 20001
+                                                                        : block > 1 ? 3 * block
+                                                                                    : 301;
     quant_case q = {
         .row = c->row, .spec = c->spec, .rank = 1, .dims = {n}, .kind = DATA_NORMAL, .seed = SEED};
     quant_operands o;
@@ -56,7 +56,7 @@ static bool quant_data(launcher_case *c)
 static bool product_data(launcher_case *c)
 {
     const kernel_row *row = kernel_find_operation(KERNEL_DEQUANTIZE, c->row->format);
-    const bool k_rows = c->spec.reduction == KERNEL_K_ROWS;
+    const bool k_rows = c->spec.product.reduction == KERNEL_K_ROWS;
     const int64_t block = (int64_t)kernel_columns_multiple(c->row), k = block > 1 ? 2 * block : 141, n = 5;
     product_case p = {.weights = {.row = row ? row : c->row,
                                   .spec = c->spec,
@@ -69,7 +69,7 @@ static bool product_data(launcher_case *c)
                       .rows = -1,
                       .x = QDNN_DATA_F32,
                       .y = QDNN_DATA_F32,
-                      .bias = c->spec.bias,
+                      .bias = c->spec.epilogue.bias,
                       .kind = DATA_NORMAL,
                       .seed = SEED + 1};
     product_operands o;
@@ -118,14 +118,14 @@ static bool moved_data(launcher_case *c)
 
 static ref_train_spec train_spec(const kernel_spec *spec)
 {
-    return (ref_train_spec){.bits = spec->bits,
-                            .group_size = (int64_t)spec->group_size,
-                            .channels = (int64_t)spec->channels,
-                            .rounding = spec->rounding,
-                            .mode = spec->scale_mode,
-                            .decay = spec->decay,
-                            .backward = spec->backward,
-                            .gradient_factor = spec->gradient_factor};
+    return (ref_train_spec){.bits = spec->train.bits,
+                            .group_size = (int64_t)spec->stored.group_size,
+                            .channels = (int64_t)spec->stored.channels,
+                            .rounding = spec->quantize.rounding,
+                            .mode = spec->train.scale_mode,
+                            .decay = spec->train.decay,
+                            .backward = spec->train.backward,
+                            .gradient_factor = spec->train.gradient_factor};
 }
 
 static bool train_data(launcher_case *c)
@@ -134,7 +134,7 @@ static bool train_data(launcher_case *c)
     const kernel_operation o = kernel_operation_of(c->row);
     const bool backward = o == KERNEL_FAKE_QUANTIZE_BACKWARD || o == KERNEL_LSQ_BACKWARD,
                lsq = o == KERNEL_LSQ || o == KERNEL_LSQ_BACKWARD;
-    const int64_t n = c->spec.group_size > 4096 ? 20001 : 301, groups = ref_train_groups(&ref, n);
+    const int64_t n = c->spec.stored.group_size > 4096 ? 20001 : 301, groups = ref_train_groups(&ref, n);
     integer_buffers *b = &c->buffers;
     float *x = integer_buffer(b, QDNN_OPERAND_X, (size_t)n * 4, false), *scale = NULL, *dy = NULL;
     fill_data(DATA_NORMAL, NULL, QDNN_DATA_F32, SEED, x, n);
@@ -173,17 +173,17 @@ static bool integer_data(launcher_case *c)
     const bool dot = o == KERNEL_INT4_DOT || o == KERNEL_INT4_DOT_SCALED;
     const kernel_spec s = kernel_spec_normal(c->row, &c->spec);
     const integer_case i = {.name = c->name,
-                            .x = s.x_codes,
-                            .w = s.w_codes,
-                            .y = s.result == QDNN_DATA_F32 ? s.output : s.result,
+                            .x = s.integer.x_codes,
+                            .w = s.integer.w_codes,
+                            .y = s.integer.result == QDNN_DATA_F32 ? s.epilogue.output : s.integer.result,
                             .m = dot ? 1 : 5,
                             .n = dot ? 1 : 11,
                             .k = 205,
                             .multiplier = 0.01f,
-                            .rounding = s.rounding,
-                            .group_size = (int64_t)s.group_size,
-                            .scale_type = s.scale,
-                            .w_first = s.w_scale_first,
+                            .rounding = s.quantize.rounding,
+                            .group_size = (int64_t)s.stored.group_size,
+                            .scale_type = s.stored.scale,
+                            .w_first = s.integer.w_scale_first,
                             .fill = CODES_ANY,
                             .seed = SEED};
     integer_case_data(&i, &c->buffers);
@@ -223,7 +223,7 @@ static bool top_data(launcher_case *c)
 /* Depthwise by default; with 16 channels, those are moved next to each other first. */
 static bool conv_data(launcher_case *c)
 {
-    const int64_t channels = c->spec.window_c > 1 ? (int64_t)c->spec.window_c : 3,
+    const int64_t channels = c->spec.conv.window_c > 1 ? (int64_t)c->spec.conv.window_c : 3,
                   outputs = channels > 3 ? 9 : 6;
     const ref_conv_spec s = {.x = QDNN_DATA_I8,
                              .images = 2,
@@ -231,14 +231,15 @@ static bool conv_data(launcher_case *c)
                              .height = 7,
                              .width = 5,
                              .outputs = outputs,
-                             .groups = channels / (int64_t)c->spec.window_c,
-                             .window = {(int64_t)c->spec.window_h, (int64_t)c->spec.window_w},
+                             .groups = channels / (int64_t)c->spec.conv.window_c,
+                             .window = {(int64_t)c->spec.conv.window_h, (int64_t)c->spec.conv.window_w},
                              .stride = {1, 1},
                              .dilation = {1, 1}};
-    const ref_requantize_spec r = {.y = QDNN_DATA_I8, .multiplier = 0.02f, .rounding = c->spec.rounding};
+    const ref_requantize_spec r = {
+        .y = QDNN_DATA_I8, .multiplier = 0.02f, .rounding = c->spec.quantize.rounding};
     const int64_t out[2] = {s.height - s.window[0] + 1, s.width - s.window[1] + 1},
                   x = s.images * channels * s.height * s.width,
-                  w = outputs * (int64_t)c->spec.window_c * s.window[0] * s.window[1];
+                  w = outputs * (int64_t)c->spec.conv.window_c * s.window[0] * s.window[1];
     integer_buffers *b = &c->buffers;
     integer_fill(CODES_ANY, QDNN_DATA_I8, SEED, 1, x, integer_buffer(b, QDNN_OPERAND_X, (size_t)x, false));
     integer_fill(CODES_ANY, QDNN_DATA_I8, SEED + 1, 1, w,

@@ -33,7 +33,7 @@ static const lists long_lists[] = {{3, 300, DATA_NORMAL, 1},         {9, 13, DAT
 /* The elements of a group in a tensor of n. */
 static int64_t terms_of(const kernel_spec *spec, int64_t n, int64_t group)
 {
-    const int64_t run = (int64_t)spec->group_size, channels = (int64_t)spec->channels;
+    const int64_t run = (int64_t)spec->stored.group_size, channels = (int64_t)spec->stored.channels;
     int64_t terms = 0;
     if (channels == 0)
         return n - group * run < run ? n - group * run : run;
@@ -44,8 +44,8 @@ static int64_t terms_of(const kernel_spec *spec, int64_t n, int64_t group)
 
 static float expected_of(const kernel_spec *spec, const float *list, int64_t count, int64_t terms)
 {
-    const float sum = ref_long_sum(list, NULL, count), levels = (float)((1 << (spec->bits - 1)) - 1);
-    return spec->gradient_factor ? sum * (1.0f / sqrtf((float)terms * levels)) : sum;
+    const float sum = ref_long_sum(list, NULL, count), levels = (float)((1 << (spec->train.bits - 1)) - 1);
+    return spec->train.gradient_factor ? sum * (1.0f / sqrtf((float)terms * levels)) : sum;
 }
 
 static void fill_lists(const lists *l, float *x)
@@ -59,8 +59,8 @@ static void fill_lists(const lists *l, float *x)
 /* So many that the square root in the factor has to round, as the seed turns; the last group is shorter. */
 static int64_t elements_of(const kernel_spec *spec, const lists *l)
 {
-    const int64_t run = (int64_t)spec->group_size;
-    return spec->channels ? 1000003 + 977 * l->seed : (l->groups - 1) * run + run / 2 + 1;
+    const int64_t run = (int64_t)spec->stored.group_size;
+    return spec->stored.channels ? 1000003 + 977 * l->seed : (l->groups - 1) * run + run / 2 + 1;
 }
 
 static kernel_step step_of(const kernel_spec *spec, const lists *l)
@@ -105,7 +105,7 @@ static void run_lists(machine *vm, const kernel_spec *spec, const lists *l)
 /* With channels, a list for each of them; with groups, as many lists as there are groups. */
 static int64_t groups_for(const kernel_spec *spec, int64_t groups)
 {
-    return spec->gradient_factor && spec->channels ? (int64_t)spec->channels : groups;
+    return spec->train.gradient_factor && spec->stored.channels ? (int64_t)spec->stored.channels : groups;
 }
 
 void long_sum_lists(machine *vm, const kernel_spec *spec)
@@ -131,8 +131,8 @@ DEVICE_CASE(ParityTrain, Lists)
         kernel_spec spec = kernel_spec_default();
         ptxvm_config config = {.sm = sms[factor], .threads = 1, .checks = EVERY_CHECK};
         machine *vm;
-        spec.gradient_factor = factor;
-        spec.group_size = spec.channels = 1;
+        spec.train.gradient_factor = factor;
+        spec.stored.group_size = spec.stored.channels = 1;
         REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
         long_sum_lists(vm, &spec);
         machine_destroy(vm);

@@ -59,7 +59,8 @@ static void pick_weights(uint32_t *state, const kernel_row *row, int trial, prod
     bool is_blocks = kernel_columns_multiple(row) > 1, has_groups = kernel_takes(row, "groups");
     int64_t k = PICK(state, ks), n = PICK(state, ns);
     if (has_groups)
-        for (int i = 0; i == 0 || c->weights.spec.layout == QDNN_LAYOUT_AWQ || c->weights.rank != 2; i++)
+        for (int i = 0; i == 0 || c->weights.spec.stored.layout == QDNN_LAYOUT_AWQ || c->weights.rank != 2;
+             i++)
             c->weights = matrix_trial_at(row, trial % MATRIX_TURNS, (trial + i) % MATRIX_TRIALS).c;
     c->k_rows = !is_blocks && next(state) % 2;
     if (is_blocks)
@@ -152,18 +153,18 @@ bool matmul_is_prepackable(const product_case *c)
         quant_case_reference(&c->weights); /* has the groups that granularities stand for */
     kernel_spec spec = c->weights.spec;
     char error[256];
-    spec.groups = ref.no_scale ? QDNN_GROUPS_DEFAULT : ref.groups;
-    spec.group_size = (uint64_t)ref.group_size;
-    spec.group_rows = (uint64_t)ref.group_rows;
-    spec.channels = (uint64_t)ref.channels;
+    spec.stored.groups = ref.no_scale ? QDNN_GROUPS_DEFAULT : ref.groups;
+    spec.stored.group_size = (uint64_t)ref.group_size;
+    spec.stored.group_rows = (uint64_t)ref.group_rows;
+    spec.stored.channels = (uint64_t)ref.channels;
     spec.data = c->x;
-    spec.reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
-    spec.product = KERNEL_PRODUCT_STREAM;
-    spec.tile_rows = 8;
+    spec.product.reduction = c->k_rows ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
+    spec.product.kernel = KERNEL_PRODUCT_STREAM;
+    spec.product.tile_rows = 8;
     spec = kernel_spec_normal(row, &spec);
     return kernel_is_emitted(row, &spec, error, sizeof error) &&
-           (kernel_columns_multiple(row) > 1 || spec.groups != QDNN_GROUPS_FLAT || spec.channels == 1 ||
-            c->weights.dims[!c->k_rows] % (int64_t)spec.group_size == 0);
+           (kernel_columns_multiple(row) > 1 || spec.stored.groups != QDNN_GROUPS_FLAT ||
+            spec.stored.channels == 1 || c->weights.dims[!c->k_rows] % (int64_t)spec.stored.group_size == 0);
 }
 
 /* sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and 100 on measured ones. */

@@ -10,56 +10,50 @@
 
 typedef struct variation {
     const char *name;
-    kernel_key_set needs; /* settings that the kernel must take */
+    const char *needs[2]; /* settings that the kernel must take */
     const char *settings[4][2];
 } variation;
 
 static const variation variations[] = {
-    {"offset", KERNEL_KEY(CODE), {{"code", "offset"}}},
-    {"unsigned", KERNEL_KEY(CODE), {{"code", "unsigned"}}},
-    {"twos", KERNEL_KEY(CODE), {{"code", "twos"}}},
-    {"twos_i32", KERNEL_KEY(CODE) | KERNEL_KEY(ZERO), {{"code", "twos"}, {"zero", "i32"}}},
-    {"unsigned_u32", KERNEL_KEY(CODE) | KERNEL_KEY(ZERO), {{"code", "unsigned"}, {"zero", "u32"}}},
-    {"unsigned_f16",
-     KERNEL_KEY(CODE) | KERNEL_KEY(ZERO),
-     {{"code", "unsigned"}, {"zero", "f16"}, {"rounding", "away"}}},
-    {"tight", KERNEL_KEY(RANGE), {{"range", "tight"}, {"zero", "f32"}}},
-    {"tight_twos_bf16",
-     KERNEL_KEY(RANGE) | KERNEL_KEY(CODE),
-     {{"range", "tight"}, {"zero", "bf16"}, {"code", "twos"}}},
-    {"floor_0", KERNEL_KEY(FLOOR), {{"floor", "0"}}},
-    {"e4m3", KERNEL_KEY(SCALE), {{"scale", "e4m3"}}},
-    {"e4m3_global",
-     KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE),
-     {{"scale", "e4m3"}, {"global_scale", "yes"}}},
+    {"offset", {"code"}, {{"code", "offset"}}},
+    {"unsigned", {"code"}, {{"code", "unsigned"}}},
+    {"twos", {"code"}, {{"code", "twos"}}},
+    {"twos_i32", {"code", "zero"}, {{"code", "twos"}, {"zero", "i32"}}},
+    {"unsigned_u32", {"code", "zero"}, {{"code", "unsigned"}, {"zero", "u32"}}},
+    {"unsigned_f16", {"code", "zero"}, {{"code", "unsigned"}, {"zero", "f16"}, {"rounding", "away"}}},
+    {"tight", {"range"}, {{"range", "tight"}, {"zero", "f32"}}},
+    {"tight_twos_bf16", {"range", "code"}, {{"range", "tight"}, {"zero", "bf16"}, {"code", "twos"}}},
+    {"floor_0", {"floor"}, {{"floor", "0"}}},
+    {"e4m3", {"scale"}, {{"scale", "e4m3"}}},
+    {"e4m3_global", {"scale", "global_scale"}, {{"scale", "e4m3"}, {"global_scale", "yes"}}},
     {"e4m3_reciprocal_global",
-     KERNEL_KEY(SCALE) | KERNEL_KEY(GLOBAL_SCALE),
+     {"scale", "global_scale"},
      {{"scale", "e4m3"}, {"global_scale", "reciprocal"}}},
     {"e4m3_reciprocal",
-     KERNEL_KEY(SCALE) | KERNEL_KEY(DIVISION),
+     {"scale", "division"},
      {{"scale", "e4m3"}, {"global_scale", "yes"}, {"division", "reciprocal"}}},
-    {"e8m0", KERNEL_KEY(SCALE), {{"scale", "e8m0"}}},
-    {"e8m0_ceil", KERNEL_KEY(MX_ROUNDING), {{"scale", "e8m0"}, {"mx_rounding", "ceil"}}},
-    {"e8m0_even", KERNEL_KEY(MX_ROUNDING), {{"scale", "e8m0"}, {"mx_rounding", "even"}}},
-    {"nested", KERNEL_KEY(NESTED), {{"nested", "yes"}}},
-    {"nested_reciprocal",
-     KERNEL_KEY(NESTED) | KERNEL_KEY(DIVISION),
-     {{"nested", "yes"}, {"division", "reciprocal"}}},
-    {"f64", KERNEL_KEY(DATA), {{"data", "f64"}}},
-    {"none", KERNEL_KEY(GROUPS), {{"groups", "none"}}},
+    {"e8m0", {"scale"}, {{"scale", "e8m0"}}},
+    {"e8m0_ceil", {"mx_rounding"}, {{"scale", "e8m0"}, {"mx_rounding", "ceil"}}},
+    {"e8m0_even", {"mx_rounding"}, {{"scale", "e8m0"}, {"mx_rounding", "even"}}},
+    {"nested", {"nested"}, {{"nested", "yes"}}},
+    {"nested_reciprocal", {"nested", "division"}, {{"nested", "yes"}, {"division", "reciprocal"}}},
+    {"f64", {"data"}, {{"data", "f64"}}},
+    {"none", {"groups"}, {{"groups", "none"}}},
 };
 
 /* Sets what the kernel takes; false where that is nothing it has a kernel for. */
 static bool vary(const kernel_row *row, const variation *v, kernel_spec *spec)
 {
     char reason[512];
-    if ((kernel_keys(row) & v->needs) != v->needs)
-        return false;
+    for (int i = 0; i < LENGTH(v->needs) && v->needs[i]; i++)
+        if (!kernel_takes(row, v->needs[i]))
+            return false;
     for (int i = 0; i < LENGTH(v->settings) && v->settings[i][0]; i++)
         if (kernel_takes(row, v->settings[i][0]) &&
             !kernel_spec_set(row, spec, v->settings[i][0], v->settings[i][1], reason, sizeof reason))
             FAIL("%s: %s", row->name, reason);
-    if (spec->groups == QDNN_GROUPS_DEFAULT && (parity_makes_scales(row) || kernel_format(row)->zero_kind))
+    if (spec->stored.groups == QDNN_GROUPS_DEFAULT &&
+        (parity_makes_scales(row) || kernel_format(row)->zero_kind))
         return false; /* without scales there is nothing to make, and no zero */
     return kernel_spec_check(row, spec, reason, sizeof reason);
 }
@@ -78,7 +72,7 @@ static void run_variation(qdnnHandle_t handle, const kernel_row *row, const kern
 {
     bool alive = true;
     for (int i = 0; i < LENGTH(groupings) && alive; i++) {
-        bool none = spec->groups == QDNN_GROUPS_DEFAULT;
+        bool none = spec->stored.groups == QDNN_GROUPS_DEFAULT;
         parity_trial t = {.c = {.row = row,
                                 .spec = *spec,
                                 .granularity = none ? QDNN_GRANULARITY_NONE : groupings[i].granularity,
@@ -92,7 +86,7 @@ static void run_variation(qdnnHandle_t handle, const kernel_row *row, const kern
                           .by_plan = true};
         t.shift[QDNN_OPERAND_X] = t.shift[QDNN_OPERAND_Y] = i == 4;
         t.shift[QDNN_OPERAND_CODES] = i == 2;
-        if (t.c.callers && (spec->zero == QDNN_DATA_U32 || spec->zero == QDNN_DATA_I32))
+        if (t.c.callers && (spec->stored.zero == QDNN_DATA_U32 || spec->stored.zero == QDNN_DATA_I32))
             t.c.callers = false;
         alive = parity_run(handle, &t);
     }

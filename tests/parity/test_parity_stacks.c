@@ -88,9 +88,9 @@ static bool is_streamed(const kernel_row *row, const product_case *c)
 {
     const kernel_row *product = kernel_find_operation(KERNEL_MATMUL, row->format);
     kernel_spec spec = c->weights.spec;
-    spec.group_size = 32;
-    spec.product = KERNEL_PRODUCT_GEMV;
-    spec.grouped = 1;
+    spec.stored.group_size = 32;
+    spec.product.kernel = KERNEL_PRODUCT_GEMV;
+    spec.product.grouped = 1;
     kernel_problem problem = {.rows = 17, .columns = (uint64_t)c->weights.dims[1], .m = (uint64_t)c->m};
     return kernel_product_fits(product, &spec, &problem);
 }

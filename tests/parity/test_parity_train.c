@@ -399,14 +399,14 @@ static kernel_spec kernel_spec_of(const train_case *c, const kernel_row *row)
 {
     const ref_train_spec reference = reference_of(c);
     kernel_spec spec = kernel_spec_default();
-    spec.group_size = (uint64_t)reference.group_size;
-    spec.channels = (uint64_t)reference.channels;
-    spec.bits = reference.bits;
-    spec.rounding = reference.rounding;
-    spec.scale_mode = reference.mode;
-    spec.decay = reference.decay;
-    spec.backward = reference.backward;
-    spec.gradient_factor = reference.gradient_factor;
+    spec.stored.group_size = (uint64_t)reference.group_size;
+    spec.stored.channels = (uint64_t)reference.channels;
+    spec.train.bits = reference.bits;
+    spec.quantize.rounding = reference.rounding;
+    spec.train.scale_mode = reference.mode;
+    spec.train.decay = reference.decay;
+    spec.train.backward = reference.backward;
+    spec.train.gradient_factor = reference.gradient_factor;
     return kernel_spec_normal(row, &spec);
 }
 
@@ -415,7 +415,7 @@ static bool is_of_any_grid(const kernel_step *step)
 {
     const kernel_operation operation = kernel_operation_of(step->row);
     return operation == KERNEL_LSQ_BACKWARD || operation == KERNEL_RANGE ||
-           (operation == KERNEL_SCALE && step->spec.channels);
+           (operation == KERNEL_SCALE && step->spec.stored.channels);
 }
 
 static bool device_make(machine *vm, const void *host, uint64_t bytes, ptxvm_address *at)
@@ -713,8 +713,9 @@ static train_case direct_at(operation op, int grouping, int i)
 static void run_absmax(machine *vm, const kernel_row *row, const kernel_spec *spec, int64_t n,
                        uint64_t blocks)
 {
-    const int64_t groups = spec->channels ? (int64_t)spec->channels
-                                          : (n + (int64_t)spec->group_size - 1) / (int64_t)spec->group_size;
+    const int64_t groups =
+        spec->stored.channels ? (int64_t)spec->stored.channels
+                              : (n + (int64_t)spec->stored.group_size - 1) / (int64_t)spec->stored.group_size;
     const uint64_t in = (uint64_t)n * sizeof(float), out = (uint64_t)groups * sizeof(float);
     float *x = malloc(in + 1), *expected = calloc(1, out + 1);
     ptxvm_address at[QDNN_OPERAND_COUNT] = {0};
@@ -728,7 +729,8 @@ static void run_absmax(machine *vm, const kernel_row *row, const kernel_spec *sp
     if (CHECK(x && expected)) {
         fill_data(DATA_NORMAL, NULL, QDNN_DATA_F32, (uint32_t)n, x, n);
         for (int64_t i = 0; i < n; i++) {
-            const int64_t run = i / (int64_t)spec->group_size, group = spec->channels ? run % groups : run;
+            const int64_t run = i / (int64_t)spec->stored.group_size,
+                          group = spec->stored.channels ? run % groups : run;
             expected[group] = fmaxf(expected[group], fabsf(x[i]));
         }
         memset(expected + (n ? groups : 0), 0xA5, n ? 0 : out); /* as before: nothing is written */
@@ -751,17 +753,17 @@ static void run_scales(machine *vm, const train_case *c)
     const kernel_row *row = kernel_find("scale_nf4"), *range = kernel_find("range_absmax");
     const ref_train_spec reference = reference_of(c);
     kernel_spec spec = kernel_spec_default();
-    spec.group_size = (uint64_t)reference.group_size;
-    spec.channels = (uint64_t)reference.channels;
-    spec.floor = 0;
+    spec.stored.group_size = (uint64_t)reference.group_size;
+    spec.stored.channels = (uint64_t)reference.channels;
+    spec.quantize.floor = 0;
     kernel_spec list = spec;
-    list.group_size = kernel_range_list(range, &spec);
+    list.stored.group_size = kernel_range_list(range, &spec);
     for (int i = 0; i < LENGTH(counts); i++) {
         run_absmax(vm, row, &spec, counts[i], 1 + (uint64_t)i % 3);
-        if (spec.channels && list.group_size != spec.group_size)
+        if (spec.stored.channels && list.stored.group_size != spec.stored.group_size)
             run_absmax(vm, row, &list, counts[i], 1 + (uint64_t)i % 3);
     }
-    if (spec.channels)
+    if (spec.stored.channels)
         run_absmax(vm, row, &list, 0, 1);
 }
 
@@ -771,8 +773,8 @@ static int64_t at_next_part(const train_case *c, int64_t n)
     const kernel_row *range = kernel_find("range_absmax");
     const ref_train_spec reference = reference_of(c);
     kernel_spec spec = kernel_spec_default();
-    spec.group_size = (uint64_t)reference.group_size;
-    spec.channels = (uint64_t)reference.channels;
+    spec.stored.group_size = (uint64_t)reference.group_size;
+    spec.stored.channels = (uint64_t)reference.channels;
     const uint64_t before = kernel_range_count(range, &spec, (uint64_t)n);
     for (int64_t more = 0; more < 100000; more++)
         if (kernel_range_count(range, &spec, (uint64_t)(n + more)) != before)

@@ -46,9 +46,9 @@ static product_case product_of(const twin_case *t)
                              .kind = DATA_NORMAL,
                              .seed = 7};
     if (t->k_rows) {
-        c.weights.spec.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
-        c.weights.spec.groups = QDNN_GROUPS_COLUMNS;
-        c.weights.spec.zero = QDNN_DATA_U32;
+        c.weights.spec.stored.layout = QDNN_LAYOUT_WORDS_INTERLEAVED;
+        c.weights.spec.stored.groups = QDNN_GROUPS_COLUMNS;
+        c.weights.spec.stored.zero = QDNN_DATA_U32;
     }
     return c;
 }

@@ -54,8 +54,8 @@ TEST_CASE(TensorStacks, EveryFormatIsPrepacked)
         kernel_spec spec = kernel_spec_default();
         char error[256] = "";
         spec.data = QDNN_DATA_F16;
-        spec.product = KERNEL_PRODUCT_STREAM;
-        spec.tile_rows = 8;
+        spec.product.kernel = KERNEL_PRODUCT_STREAM;
+        spec.product.tile_rows = 8;
         spec = kernel_spec_normal(row, &spec);
         test_push_note("%s", kernel_format(row)->name);
         CHECK(kernel_is_emitted(row, &spec, error, sizeof error));

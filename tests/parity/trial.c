@@ -103,7 +103,8 @@ static const shape large_flat = {0, 1, {150001}}, large_channels = {0, 3, {3, 10
 
 static const qdnnDataType_t float_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
 static const qdnnDataType_t block_types[] = {QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16, QDNN_DATA_F64};
-static const qdnnDataType_t zero_types[] = {KERNEL_ZERO_DEFAULT, QDNN_DATA_F32, QDNN_DATA_F16, QDNN_DATA_BF16};
+static const qdnnDataType_t zero_types[] = {KERNEL_ZERO_DEFAULT, QDNN_DATA_F32, QDNN_DATA_F16,
+                                            QDNN_DATA_BF16};
 
 /* Options that change from one to the next specification, each at a pace of its own. */
 static kernel_spec spec_at(int granularity, int turn)
@@ -111,12 +112,12 @@ static kernel_spec spec_at(int granularity, int turn)
     int types = granularity + turn, round = turn * LENGTH(granularities) + granularity;
     kernel_spec spec = kernel_spec_default();
     spec.data = float_types[types / 3 % LENGTH(float_types)];
-    spec.scale = (qdnnScaleType_t)(types % 3);
-    spec.zero = zero_types[(granularity + turn / 3) % 4];
-    spec.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
-    spec.rounding = (round / 3 + turn / 2) % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
-    spec.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
-    spec.floor = round % 5 == 1 ? 0.5f : 1e-12f;
+    spec.stored.scale = (qdnnScaleType_t)(types % 3);
+    spec.stored.zero = zero_types[(granularity + turn / 3) % 4];
+    spec.stored.nibble_order = round / 2 % 2 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
+    spec.quantize.rounding = (round / 3 + turn / 2) % 2 ? QDNN_ROUND_TIES_AWAY : QDNN_ROUND_TIES_TO_EVEN;
+    spec.quantize.division = round / 5 % 2 ? QDNN_DIVIDE_RECIPROCAL : QDNN_DIVIDE_EXACT;
+    spec.quantize.floor = round % 5 == 1 ? 0.5f : 1e-12f;
     return spec;
 }
 
@@ -126,7 +127,7 @@ static int64_t tile_of(const quant_case *c)
     enum { USUAL = 4096, MOST = 20000 };
     kernel_spec spec = c->spec;
     if (c->granularity == QDNN_GRANULARITY_GROUP)
-        spec.group_size = (uint64_t)c->extent;
+        spec.stored.group_size = (uint64_t)c->extent;
     uint64_t elements = kernel_geometry_of(c->row, &spec).elements_per_block;
     return elements > 0 && elements <= MOST ? (int64_t)elements : USUAL;
 }

@@ -127,9 +127,9 @@ static void write_steps(tool_text *out, const kernel_row *row, const kernel_spec
 static kernel_conv small_conv(const kernel_spec *spec)
 {
     return (kernel_conv){.images = 2,
-                         .channels = 2 * spec->window_c,
+                         .channels = 2 * spec->conv.window_c,
                          .outputs = 6,
-                         .in = {spec->window_h + 5, spec->window_w + 6},
+                         .in = {spec->conv.window_h + 5, spec->conv.window_w + 6},
                          .stride = {2, 1},
                          .padding = {1, 0},
                          .dilation = {1, 1}};
@@ -150,7 +150,7 @@ static char *steps_of(const kernel_row *row, const kernel_spec *spec)
         p.columns = sizes[i].columns;
         p.m = sizes[i].m;
         p.table_rows = 2 * sizes[i].rows;
-        p.experts = spec->grouped || kernel_operation_of(row) == KERNEL_ROUTE ? sizes[i].experts : 0;
+        p.experts = spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE ? sizes[i].experts : 0;
         p.conv = small_conv(spec);
         if (kernel_problem_complete(row, spec, &p, error, sizeof error) &&
             (!kernel_is_product(row) || kernel_product_fits(row, spec, &p)))

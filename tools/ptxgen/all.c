@@ -14,7 +14,7 @@ enum { VALUES_MAX = 8 };
 /* The values of a setting that --all enumerates; "=data" means the value of data. A setting without a row
  * keeps its default. */
 typedef struct axis {
-    kernel_key_set key;
+    kernel_key key;
     const char *values[VALUES_MAX];
 } axis;
 
@@ -100,7 +100,7 @@ static bool remember(known_list *list, const kernel_row *row, const kernel_spec 
     return true;
 }
 
-static const char *key_name(kernel_key_set key)
+static const char *key_name(kernel_key key)
 {
     for (int i = 0; kernel_key_at(i); i++)
         if (kernel_key_at(i)->key == key)
@@ -109,7 +109,7 @@ static const char *key_name(kernel_key_set key)
 }
 
 /* The setting of that name, which must exist. */
-static kernel_key_set key_of(const char *name)
+static kernel_key key_of(const char *name)
 {
     int i = 0;
     while (strcmp(kernel_key_at(i)->name, name) != 0)
@@ -117,7 +117,7 @@ static kernel_key_set key_of(const char *name)
     return kernel_key_at(i)->key;
 }
 
-static bool has_axis(const axis *axes, int n, kernel_key_set key)
+static bool has_axis(const axis *axes, int n, kernel_key key)
 {
     for (int i = 0; i < n; i++)
         if (axes[i].key == key)
@@ -139,7 +139,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
     int n = 0;
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *info = kernel_key_at(i);
-        if (!(kernel_keys(row) & info->key))
+        if (!kernel_has_key(row, info->key))
             continue;
         axes[n] = (axis){info->key, {info->preset}};
         for (size_t k = 0; k < sizeof common / sizeof common[0]; k++)
@@ -154,7 +154,7 @@ static int axes_of(const tool_options *options, const kernel_row *row, axis *axe
 }
 
 /* The first value of a setting that --all enumerates. */
-static const char *first_value(const tool_options *options, kernel_key_set key)
+static const char *first_value(const tool_options *options, kernel_key key)
 {
     const tool_setting *fixed = find_setting(options, key_name(key));
     for (size_t i = 0; !fixed && i < sizeof common / sizeof common[0]; i++)
@@ -168,8 +168,8 @@ static const char *first_value(const tool_options *options, kernel_key_set key)
  * pass. */
 static bool is_common(const tool_options *options, const kernel_row *row, const kernel_spec *spec)
 {
-    if (spec->channels == 1)
-        return spec->group_size == strtoull(first_value(options, KERNEL_KEY(GROUP_SIZE)), NULL, 10);
+    if (spec->stored.channels == 1)
+        return spec->stored.group_size == strtoull(first_value(options, KERNEL_KEY(GROUP_SIZE)), NULL, 10);
     return row->operation_name || find_setting(options, "channels");
 }
 
@@ -272,9 +272,9 @@ static int write_variants(work *b, const kernel_row *row, const kernel_spec *spe
         return status;
     kernel_steps steps;
     kernel_spec with_table = *spec;
-    with_table.group_table = 1;
+    with_table.stored.group_table = 1;
     status = write_new(b, row, &with_table, sm);
-    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = spec->channels}, &steps);
+    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = spec->stored.channels}, &steps);
     return status == TOOL_OK && steps.count ? write_new(b, row, &steps.at[0].spec, sm) : status;
 }
 

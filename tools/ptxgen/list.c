@@ -30,7 +30,7 @@ static void list_kernel(tool_text *out, const kernel_row *row)
     tool_printf(out, "  %-20s %s\n  %-20s from %s; takes", row->name, row->summary, "", lowest_name(row));
     const char *separator = " ";
     for (int i = 0; kernel_key_at(i); i++) {
-        if (!(kernel_keys(row) & kernel_key_at(i)->key))
+        if (!kernel_has_key(row, kernel_key_at(i)->key))
             continue;
         tool_printf(out, "%s%s", separator, kernel_key_at(i)->name);
         separator = ", ";
@@ -156,7 +156,7 @@ static void json_settings(tool_text *out, const kernel_row *row)
     const char *separator = "";
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *info = kernel_key_at(i);
-        if (!(kernel_keys(row) & info->key))
+        if (!kernel_has_key(row, info->key))
             continue;
         tool_printf(out, "%s\n        {\"name\": \"%s\", \"values\": \"%s\", \"default\": \"%s\"}", separator,
                     info->name, info->values, info->preset);

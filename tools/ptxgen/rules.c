@@ -76,15 +76,16 @@ static bool integer_element(const tool_item *item, const kernel_spec *spec, int 
     if (operation == KERNEL_TRANSPOSE)
         text = "u8";
     else if (operand == QDNN_OPERAND_TOP_INDEX)
-        text = spec->top_index != QDNN_DATA_F32 ? "i32" : "f32";
+        text = spec->integer.top_index != QDNN_DATA_F32 ? "i32" : "f32";
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
-        text = integer_codes(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes);
-    else if (operand == QDNN_OPERAND_BIAS && !spec->bias)
+        text = integer_codes(operand == QDNN_OPERAND_X ? spec->integer.x_codes : spec->integer.w_codes);
+    else if (operand == QDNN_OPERAND_BIAS && !spec->epilogue.bias)
         text = "i32";
     if (text)
         snprintf(element, 16, "%s", text);
-    else if (operand == QDNN_OPERAND_Y && spec->result != QDNN_DATA_F32)
-        snprintf(element, 16, "%s", spec->result == QDNN_DATA_I32 ? "i32" : integer_codes(spec->result));
+    else if (operand == QDNN_OPERAND_Y && spec->integer.result != QDNN_DATA_F32)
+        snprintf(element, 16, "%s",
+                 spec->integer.result == QDNN_DATA_I32 ? "i32" : integer_codes(spec->integer.result));
     else
         return false;
     return true;
@@ -96,7 +97,7 @@ static void element_of(const tool_item *item, const kernel_spec *spec, int opera
         return;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        type_of(spec, spec->x_fp8 ? "x_fp8" : "data", element);
+        type_of(spec, spec->product.x_fp8 ? "x_fp8" : "data", element);
         return;
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
@@ -107,19 +108,19 @@ static void element_of(const tool_item *item, const kernel_spec *spec, int opera
         type_of(spec, "bias", element);
         return;
     case QDNN_OPERAND_CODES:
-        element_of_codes(item, spec, spec->layout, element);
+        element_of_codes(item, spec, spec->stored.layout, element);
         return;
     case QDNN_OPERAND_REPACKED:
-        element_of_codes(item, spec, spec->to_layout, element);
+        element_of_codes(item, spec, spec->to.layout, element);
         return;
     case QDNN_OPERAND_SCALE:
-        if (spec->nested)
+        if (spec->stored.nested)
             snprintf(element, 16, "u8");
         else
             type_of(spec, "scale", element);
         return;
     case QDNN_OPERAND_ZERO:
-        if (spec->zero_packed)
+        if (spec->stored.zero_packed)
             snprintf(element, 16, "u32");
         else
             type_of(spec, "zero", element);
@@ -161,16 +162,16 @@ static extent extent_of(const tool_item *item, const kernel_spec *spec)
 
 static void put_groups(const kernel_spec *spec, const extent *e, rule_text text)
 {
-    if (spec->groups == QDNN_GROUPS_ROWS)
-        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->group_rows,
-            spec->group_size);
-    else if (spec->groups == QDNN_GROUPS_COLUMNS)
-        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->group_size,
-            spec->group_rows);
-    else if (spec->channels)
-        put(text, "%" PRIu64, spec->channels);
+    if (spec->stored.groups == QDNN_GROUPS_ROWS)
+        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->stored.group_rows,
+            spec->stored.group_size);
+    else if (spec->stored.groups == QDNN_GROUPS_COLUMNS)
+        put(text, "ceil(%s / %" PRIu64 ") * ceil(columns / %" PRIu64 ")", e->rows, spec->stored.group_size,
+            spec->stored.group_rows);
+    else if (spec->stored.channels)
+        put(text, "%" PRIu64, spec->stored.channels);
     else
-        put(text, "ceil(%s / %" PRIu64 ")", e->elements, spec->group_size);
+        put(text, "ceil(%s / %" PRIu64 ")", e->elements, spec->stored.group_size);
 }
 
 static void put_codes(const tool_item *item, qdnnLayout_t layout, const extent *e, rule_text text)
@@ -195,10 +196,10 @@ static void put_codes(const tool_item *item, qdnnLayout_t layout, const extent *
 /* Scales arranged in tiles of 128 x 4. */
 static void put_swizzled(const kernel_spec *spec, const extent *e, unsigned bytes, rule_text text)
 {
-    const bool down = spec->groups == QDNN_GROUPS_COLUMNS;
-    const uint64_t along = down ? spec->group_size : spec->group_rows,
-                   across = down ? spec->group_rows : spec->group_size;
-    const bool turned = spec->scale_order == QDNN_SCALE_ORDER_TRANSPOSED;
+    const bool down = spec->stored.groups == QDNN_GROUPS_COLUMNS;
+    const uint64_t along = down ? spec->stored.group_size : spec->stored.group_rows,
+                   across = down ? spec->stored.group_rows : spec->stored.group_size;
+    const bool turned = spec->stored.scale_order == QDNN_SCALE_ORDER_TRANSPOSED;
     put(text, "%u * ceil(ceil(%s / %" PRIu64 ") / %d) * ceil(ceil(columns / %" PRIu64 ") / %d) * 512", bytes,
         e->rows, along, turned ? 4 : 128, across, turned ? 128 : 4);
 }
@@ -206,12 +207,12 @@ static void put_swizzled(const kernel_spec *spec, const extent *e, unsigned byte
 static void put_packed_zeros(const tool_item *item, const kernel_spec *spec, const extent *e, rule_text text)
 {
     const unsigned bits = item->row->format->facts.bits;
-    if (spec->groups == QDNN_GROUPS_ROWS)
+    if (spec->stored.groups == QDNN_GROUPS_ROWS)
         put(text, "ceil(ceil(%s / %" PRIu64 ") * %u / 32) * ceil(columns / %" PRIu64 ") * 4", e->rows,
-            spec->group_rows, bits, spec->group_size);
-    else if (spec->groups == QDNN_GROUPS_COLUMNS)
+            spec->stored.group_rows, bits, spec->stored.group_size);
+    else if (spec->stored.groups == QDNN_GROUPS_COLUMNS)
         put(text, "ceil(ceil(columns / %" PRIu64 ") * %u / 32) * ceil(%s / %" PRIu64 ") * 4",
-            spec->group_rows, bits, e->rows, spec->group_size);
+            spec->stored.group_rows, bits, e->rows, spec->stored.group_size);
     else {
         rule_text groups;
         put_groups(spec, e, groups);
@@ -222,7 +223,7 @@ static void put_packed_zeros(const tool_item *item, const kernel_spec *spec, con
 /* Codes in whole units, followed for blocks by the other bytes of each. */
 static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_text text)
 {
-    const bool by_columns = spec->reduction == KERNEL_K_COLUMNS;
+    const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     const char *n = by_columns ? "rows" : "columns", *k = by_columns ? "columns" : "rows";
     const block_layout *blocks = block_layout_of(item->row->format);
     const unit_extent unit = prepack_unit(item->row->format);
@@ -236,14 +237,16 @@ static void put_prepacked(const tool_item *item, const kernel_spec *spec, rule_t
 /* The number of outputs of a product's weights, and the terms per sum. */
 static const char *outputs_of(const kernel_spec *spec)
 {
-    return spec->reduction == KERNEL_K_COLUMNS ? "rows" : "columns";
+    return spec->product.reduction == KERNEL_K_COLUMNS ? "rows" : "columns";
 }
 
 static bool product_size(const tool_item *item, const kernel_spec *spec, int operand, unsigned align,
                          rule_text text)
 {
-    const char *outputs = outputs_of(spec), *k = spec->reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
-    const char *experts = spec->grouped ? "experts * " : "", *half = spec->gated ? " / 2" : "";
+    const char *outputs = outputs_of(spec),
+               *k = spec->product.reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
+    const char *experts = spec->product.grouped ? "experts * " : "",
+               *half = spec->epilogue.gated ? " / 2" : "";
     if (!kernel_is_product(item->row) && kernel_operation_of(item->row) != KERNEL_ROUTE)
         return false;
     switch ((qdnnOperand_t)operand) {
@@ -255,7 +258,7 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
         put(text, "%u * ((m - 1) * y_stride + %s%s)", align, outputs, half);
         return true;
     case QDNN_OPERAND_ALPHA:
-        if (spec->alpha == QDNN_ALPHA_COLUMN)
+        if (spec->epilogue.alpha == QDNN_ALPHA_COLUMN)
             put(text, "4 * %s%s", experts, outputs);
         else
             put(text, "4");
@@ -292,15 +295,15 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
     else if (operand == QDNN_OPERAND_X && operation == KERNEL_INT8_CONV2D)
         put(text, "m / (conv_out_h * conv_out_w) * conv_channels * conv_h * conv_w");
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
-        put_code_rows(operand == QDNN_OPERAND_X ? spec->x_codes : spec->w_codes,
+        put_code_rows(operand == QDNN_OPERAND_X ? spec->integer.x_codes : spec->integer.w_codes,
                       operand == QDNN_OPERAND_X ? "m" : "rows", text);
     else if (operand == QDNN_OPERAND_SCALE && operation == KERNEL_W4A8)
-        put(text, "%u * rows * ceil(columns / %" PRIu64 ")", align, spec->group_size);
+        put(text, "%u * rows * ceil(columns / %" PRIu64 ")", align, spec->stored.group_size);
     else if (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_RESIDUAL)
         put_array(text, align, "m * rows");
     else if (operand == QDNN_OPERAND_X_SCALE)
         put(text, "4 * m");
-    else if (operand == QDNN_OPERAND_ALPHA && spec->alpha != QDNN_ALPHA_COLUMN)
+    else if (operand == QDNN_OPERAND_ALPHA && spec->epilogue.alpha != QDNN_ALPHA_COLUMN)
         put(text, "4");
     else
         put(text, "%u * rows", align);
@@ -311,7 +314,8 @@ static void size_of(const tool_item *item, const kernel_spec *spec, int operand,
                     rule_text text)
 {
     const extent e = extent_of(item, spec);
-    const bool prepacked = spec->product == KERNEL_PRODUCT_STREAM || spec->product == KERNEL_PRODUCT_STRIPS;
+    const bool prepacked =
+        spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS;
     rule_text groups = "";
     put_groups(spec, &e, groups);
     if (integer_size(item, spec, operand, align, text) || product_size(item, spec, operand, align, text))
@@ -330,22 +334,22 @@ static void size_of(const tool_item *item, const kernel_spec *spec, int operand,
         if (kernel_is_product(item->row) && prepacked)
             put_prepacked(item, spec, text);
         else
-            put_codes(item, spec->layout, &e, text);
+            put_codes(item, spec->stored.layout, &e, text);
         return;
     case QDNN_OPERAND_REPACKED:
         if (kernel_operation_of(item->row) == KERNEL_PREPACK)
             put_prepacked(item, spec, text);
         else
-            put_codes(item, spec->to_layout, &e, text);
+            put_codes(item, spec->to.layout, &e, text);
         return;
     case QDNN_OPERAND_SCALE:
-        if (spec->scale_swizzle != QDNN_SWIZZLE_NONE)
+        if (spec->stored.scale_swizzle != QDNN_SWIZZLE_NONE)
             put_swizzled(spec, &e, align, text);
         else
             put_array(text, align, groups);
         return;
     case QDNN_OPERAND_ZERO:
-        if (spec->zero_packed)
+        if (spec->stored.zero_packed)
             put_packed_zeros(item, spec, &e, text);
         else
             put_array(text, align, groups);
@@ -392,8 +396,8 @@ static const char *workspace_direction(const kernel_row *row, const kernel_spec 
     if (operation == KERNEL_RANGE || operation == KERNEL_ROUTE)
         return "out";
     bool sums = strcmp(name, "partials") == 0 || strcmp(name, "sums") == 0;
-    return sums && operation != KERNEL_TOP_JOIN && spec->product != KERNEL_PRODUCT_JOIN &&
-                   spec->product != KERNEL_PRODUCT_STRIPS
+    return sums && operation != KERNEL_TOP_JOIN && spec->product.kernel != KERNEL_PRODUCT_JOIN &&
+                   spec->product.kernel != KERNEL_PRODUCT_STRIPS
                ? "out"
                : "in";
 }
@@ -417,14 +421,14 @@ bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
     }
     const operation_row *operation = item->row->operation;
     bool writes = operation->writes >> p->which & 1,
-         turned = kernel_operation_of(item->row) == KERNEL_PREPACK && spec.unpack;
+         turned = kernel_operation_of(item->row) == KERNEL_PREPACK && spec.product.unpack;
     out->direction = writes != turned ? "out" : "in";
     element_of(item, &spec, p->which, out->element);
     size_of(item, &spec, p->which, p->size, out->bytes);
     static const unsigned of_weights = 1u << QDNN_OPERAND_CODES | 1u << QDNN_OPERAND_SCALE |
                                        1u << QDNN_OPERAND_ZERO | 1u << QDNN_OPERAND_GLOBAL_SCALE |
                                        1u << QDNN_OPERAND_GROUP_INDEX | 1u << QDNN_OPERAND_NESTED_SCALE;
-    if (spec.grouped && of_weights >> p->which & 1) {
+    if (spec.product.grouped && of_weights >> p->which & 1) {
         rule_text one;
         memcpy(one, out->bytes, sizeof one);
         put(out->bytes, "experts * (%.200s)", one);

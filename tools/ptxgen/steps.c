@@ -11,14 +11,14 @@
 kernel_problem tool_common_problem(const kernel_spec *spec)
 {
     enum { SIDE = 4096, EXPERTS = 8 };
-    const uint64_t m = spec->tile_rows > 64 ? 512 : 64;
+    const uint64_t m = spec->product.tile_rows > 64 ? 512 : 64;
     return (kernel_problem){.rows = SIDE,
                             .columns = SIDE,
                             .table_rows = SIDE,
                             .m = m,
                             .x_stride = SIDE,
                             .y_stride = SIDE,
-                            .experts = spec->grouped ? EXPERTS : 0,
+                            .experts = spec->product.grouped ? EXPERTS : 0,
                             .alpha = 1,
                             .multiplier = 1,
                             .top = 8};
