@@ -63,15 +63,11 @@ static char *ptx_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm
 
 /* ---- The launch ---- */
 
-/* The manifest, and the source of the launcher, with the text in its normal form. */
+/* The manifest, and the source of the launcher, but for the text itself. */
 static void write_launch(tool_text *out, tool_item *item)
 {
     tool_file files[TOOL_FILES_MAX] = {0};
-    char *ptx = normal_text(item->text.ptx);
-    if (!ptx)
-        return;
-    free(item->text.ptx);
-    item->text.ptx = ptx;
+    item->text.ptx[0] = 0;
     tool_manifest(out, item, NULL, 0, 0);
     if (tool_render_launcher(item, 1, NULL, files) == TOOL_OK)
         for (int i = 0; i < TOOL_FILES_MAX; i++)
