@@ -248,10 +248,19 @@ int form_operand_count(const form_operand *want, const pvm_inst *inst)
     }
 }
 
+/* The scales of a block-scaled mma may stand in braces: {%r1}. */
+static const raw_operand *without_braces(const parser *p, const raw_operand *raw, int count,
+                                         const pvm_inst *inst)
+{
+    bool braced = count == COUNT_SCALAR && inst->mod[S_STYPE] && raw->kind == RAW_VECTOR && raw->count == 1;
+    return braced ? &p->elements[raw->first] : raw;
+}
+
 const char *operand_misfit(parser *p, const raw_operand *raw, const form_operand *want, const pvm_inst *inst,
                            pvm_type type, char *why, size_t why_size)
 {
     int count = form_operand_count(want, inst);
+    raw = without_braces(p, raw, count, inst);
     if (want->flags & IS_ADDRESS)
         return misfit_address(p, raw, want, inst, why, why_size);
     if (want->flags & IS_LABEL)
@@ -360,6 +369,7 @@ void operand_make(parser *p, const raw_operand *raw, const form_operand *want, c
                   pvm_type type, pvm_operand *out)
 {
     int count = form_operand_count(want, inst);
+    raw = without_braces(p, raw, count, inst);
     *out = (pvm_operand){.type = type, .reg = -1, .negated = raw->negated || raw->minus};
     if (want->flags & IS_ADDRESS)
         make_address(p, raw, want, inst, out);

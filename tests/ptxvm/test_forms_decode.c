@@ -35,9 +35,9 @@ static void put_module(decoder *d, const char *needs)
 {
     form_text t = {d->module, d->module + sizeof d->module};
     if (strcmp(needs, "old") == 0)
-        form_put_header(&t, needs);
+        form_put_header(&t, needs, 90);
     else
-        form_put(&t, ".version 9.0\n.target %s\n.address_size 64\n", d->device);
+        form_put(&t, ".version 9.4\n.target %s\n.address_size 64\n", d->device);
     form_put_kernel(&t, 0, d->body);
 }
 

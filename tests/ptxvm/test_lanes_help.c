@@ -71,6 +71,7 @@ static pvm_slot slot_of(pvm_opcode op, int mod)
         {M_pack, M_pack, S_SUB},
         {M_po, M_po, S_FLAG},
         {M_shr7, M_shr15, S_SCALE},
+        {M_scaled__n2__ue8m0, M_scaled__n2__ue8m0, S_SCALE},
     };
     const bool compares = op == OP_setp || op == OP_set || op == OP_vset || op == OP_vset2 || op == OP_vset4;
     if ((mod == M_lo || mod == M_hi) && !compares)

@@ -51,6 +51,7 @@ static const form forms[] = {
     {MMA "m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e2m1.f32.ue8m0 @f4, @r4, @r2, @f4, %r0, {1, 1}, %r0, {2, 3};", "sm_120a", "sm_120/121 mxf8f6f4", 16, 8, 32, T_F32, T_E4M3, T_E2M1, T_F32},
     {MMA "m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 @f4, @r4, @r2, @f4, %r0, {2, 1}, %r0, {0, 3};", "sm_121a", "sm_120/121 mxf4", 16, 8, 64, T_F32, T_E2M1, T_E2M1, T_F32},
     {MMA "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 @f4, @r4, @r2, @f4, %r0, {%h0, %h0}, %r0, {%h0, %h0};", "sm_120a", "sm_120/121 mxf4", 16, 8, 64, T_F32, T_E2M1, T_E2M1, T_F32},
+    {MMA "m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e2m1.f32.ue8m0 @f4, @r4, @r2, @f4, {%r0}, {1, 1}, {%r0}, {2, 3};", "sm_120a", "sm_120/121 mxf8f6f4", 16, 8, 32, T_F32, T_E4M3, T_E2M1, T_F32},
     {WMMA "row.col.m16n16k16.f32.f16 @f8, @r8, @r8, @r4;", "sm_75", "sm_75 f16", 16, 16, 16, T_F32, T_F16, T_F16, T_F16},
     {WMMA "col.row.m32n8k16.f16.f16 @r4, @r8, @r8, @r4;", "sm_80", "sm_80/86/87 f16 k16", 32, 8, 16, T_F16, T_F16, T_F16, T_F16},
     {WMMA "row.row.m8n32k16.f16.f32 @r4, @r8, @r8, @f8;", "sm_90", "sm_90 f16", 8, 32, 16, T_F16, T_F16, T_F16, T_F32},

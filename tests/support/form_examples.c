@@ -114,11 +114,18 @@ void form_put_example(form_text *t, const form_table *table, const form *f, form
     form_put(t, ";\n");
 }
 
-void form_put_header(form_text *t, const char *needs)
+int form_version(const form *f)
 {
+    return f->version > 90 ? f->version : 90;
+}
+
+void form_put_header(form_text *t, const char *needs, int version)
+{
+    char digits[32];
     int sm = atoi(needs) > 75 ? atoi(needs) : 75;
     bool is_old = strcmp(needs, "old") == 0;
-    form_put(t, ".version %s\n.target sm_%d%s\n.address_size 64\n", is_old ? "6.3" : "9.0", sm,
+    snprintf(digits, sizeof digits, "%d.%d", version / 10, version % 10);
+    form_put(t, ".version %s\n.target sm_%d%s\n.address_size 64\n", is_old ? "6.3" : digits, sm,
              needs[strspn(needs, "0123456789")] && !is_old ? "a" : "");
 }
 

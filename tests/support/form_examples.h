@@ -41,7 +41,9 @@ void form_put_mods(form_text *t, const form_table *table, const form *f, form_pl
 void form_put_example(form_text *t, const form_table *table, const form *f, form_plan how);
 
 /* The start of a module for the first target that a form names; and a kernel around instructions. */
-void form_put_header(form_text *t, const char *needs);
+void form_put_header(form_text *t, const char *needs, int version);
+/* The .version that the example of a form has: 9.0 (the toolkit's own) unless it needs a later one. */
+int form_version(const form *f);
 void form_put_kernel(form_text *t, int number, const char *body);
 
 #endif

@@ -229,6 +229,53 @@ static inline uint32_t bf16_of_ue8m0(uint32_t code)
 LANE_FN1(lane_cvt_BF16X2_UE8M0X2, WARP, uint32_t, uint16_t,
          bf16_of_ue8m0((uint32_t)a >> 8) << 16 | bf16_of_ue8m0(a & 0xFF))
 
+/* ---- pairs widened to bf16x2, and scaled by powers of two ---- */
+
+static inline float value_of_f16(uint32_t bits)
+{
+    return f32_of_f16((uint16_t)bits);
+}
+
+/* .s2f6: two's complement with 6 bits after the point. */
+static inline float value_of_s2f6(uint32_t code)
+{
+    return (float)(int8_t)code / 64;
+}
+
+static inline float value_of_ue8m0(uint32_t code)
+{
+    return f32_of_bits(code == 0xFF ? F32_NAN : code == 0 ? 0x00400000 : code << 23);
+}
+
+/* The product is exact in f32 unless it overflows, where bf16 does, too. */
+#define BF16X2_FROM(S, E, bits, value)                                                                       \
+    static void lane_cvt_BF16X2_##S(LANE_ARGS)                                                               \
+    {                                                                                                        \
+        const bool scaled = inst->mod[S_SCALE] != M_NONE;                                                    \
+        uint32_t *d = LANE_OUT(uint32_t, 0);                                                                 \
+        const E *a = LANE_IN(E, 0);                                                                          \
+        const uint16_t *scale = scaled ? LANE_IN(uint16_t, 1) : NULL;                                        \
+        const rounding r = rounding_of(inst);                                                                \
+        LANE_FOR(WARP)                                                                                       \
+        {                                                                                                    \
+            const uint32_t high = (uint32_t)a[i] >> (bits), low = (uint32_t)a[i] & ((1u << (bits)) - 1);     \
+            const uint32_t by = scaled ? scale[i] : 0x7F7F;                                                  \
+            d[i] = round_to(FORMAT_BF16, bits_of_f32(value(high) * value_of_ue8m0(by >> 8)), r, 0) << 16 |   \
+                   round_to(FORMAT_BF16, bits_of_f32(value(low) * value_of_ue8m0(by & 0xFF)), r, 0);         \
+        }                                                                                                    \
+    }
+#define VALUE_E4M3(code) value_of_f16(f16_of_code(code, FORMAT_E4M3, NEVER, 0x7F, 0))
+#define VALUE_E5M2(code) value_of_f16(f16_of_code(code, FORMAT_E5M2, 0x7C, 0x7D, 0))
+#define VALUE_E3M2(code) value_of_f16(f16_of_code(code, FORMAT_E3M2, NEVER, NEVER, 0))
+#define VALUE_E2M3(code) value_of_f16(f16_of_code(code, FORMAT_E2M3, NEVER, NEVER, 0))
+#define VALUE_E2M1(code) value_of_f16(f16_of_code(code, FORMAT_E2M1, NEVER, NEVER, 0))
+BF16X2_FROM(E4M3X2, uint16_t, 8, VALUE_E4M3)
+BF16X2_FROM(E5M2X2, uint16_t, 8, VALUE_E5M2)
+BF16X2_FROM(E3M2X2, uint16_t, 8, VALUE_E3M2)
+BF16X2_FROM(E2M3X2, uint16_t, 8, VALUE_E2M3)
+BF16X2_FROM(E2M1X2, uint8_t, 4, VALUE_E2M1)
+BF16X2_FROM(S2F6X2, uint16_t, 8, value_of_s2f6)
+
 /* ---- stochastic rounding ---- */
 
 /* To f16x2: 13 random bits each, in the low bits of the halves of rbits; to bf16x2: 16 each. */
@@ -327,7 +374,9 @@ static const lane_row rows[] = {
     PAIRS_FROM(PAIR_ROW, F16X2, ) PAIRS_FROM(PAIR_ROW, BF16X2, )                                        /**/
     SMALL_ROW(F16X2, E4M3X2) SMALL_ROW(F16X2, E5M2X2) SMALL_ROW(F16X2, E3M2X2) SMALL_ROW(F16X2, E2M3X2) /**/
     SMALL_ROW(F16X2, E2M1X2) SMALL_ROW(UE8M0X2, F32) SMALL_ROW(UE8M0X2, BF16X2)
-        SMALL_ROW(BF16X2, UE8M0X2) /**/
+        SMALL_ROW(BF16X2, UE8M0X2)                                                /**/
+    SMALL_ROW(BF16X2, E4M3X2) SMALL_ROW(BF16X2, E5M2X2) SMALL_ROW(BF16X2, E3M2X2) /**/
+    SMALL_ROW(BF16X2, E2M3X2) SMALL_ROW(BF16X2, E2M1X2) SMALL_ROW(BF16X2, S2F6X2) /**/
     STOCHASTIC_PAIR_ROW(F16X2) STOCHASTIC_PAIR_ROW(BF16X2) RANDOM_ROW(E4M3X4, F32)
         RANDOM_ROW(E5M2X4, F32) /**/
     RANDOM_ROW(E3M2X4, F32) RANDOM_ROW(E2M3X4, F32) RANDOM_ROW(E2M1X4, F32) PACKS(PACK_ROW)};
