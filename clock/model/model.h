@@ -27,7 +27,9 @@ typedef struct clock_case {
     uint32_t shared;    /* bytes per block, static and dynamic */
     int blocks_per_sm;  /* 0: as many as fit */
     uint64_t budget;    /* clock_launch.budget */
-    bool warm;          /* L2 holds what the kernel reads, and keeps what it writes */
+    double
+        dram_bytes; /* that all blocks move from and to DRAM, where more is known than a sample tells; 0: as counted */
+    bool warm; /* L2 holds what the kernel reads, and keeps what it writes */
 } clock_case;
 
 typedef struct clock_estimate {

@@ -49,6 +49,7 @@ typedef enum {
 static const double weights[] = {[ENTRY] = 10, [ANCHOR] = 3, [VOTE] = 1, [HUNCH] = 0.2, [FLOW] = 0.1};
 #define REGULAR 1e-10
 #define LEAN    1e-6 /* the price of an instruction */
+#define BACK    1e-5 /* of a jump back */
 #define ZERO    1e-6
 #define HELD    1e6
 
@@ -270,15 +271,28 @@ static void set_up(flow *f, uint64_t warps)
     }
 }
 
-/* First with a price on instructions, which finds out what is 0; then the rest without it. */
+/* A jump back costs a little, so that a loop is entered, not run in a circle that nothing leads to. */
+static double price(const flow *f, int unknown)
+{
+    const sass_code *code = f->code;
+    if (unknown < code->n_blocks)
+        return LEAN * code->blocks[unknown].count;
+    if (unknown >= code->n_blocks + code->n_edges)
+        return 0;
+    const sass_edge *e = &code->edges[unknown - code->n_blocks];
+    const int loop = code->blocks[e->to].loop;
+    return loop >= 0 && code->loops[loop].head == e->to && sass_in_loop(code, e->from, loop) ? BACK : 0;
+}
+
+/* First with a price, which finds out what is 0; then the rest without it. */
 static bool solve(flow *f)
 {
-    for (int b = 0; b < f->code->n_blocks; b++)
-        f->h[b] -= LEAN * f->code->blocks[b].count;
+    for (int i = 0; i < f->n; i++)
+        f->h[i] -= price(f, i);
     if (!nnls(f->g, f->h, f->n, f->x))
         return false;
     for (int i = 0; i < f->n; i++) {
-        f->h[i] += i < f->code->n_blocks ? LEAN * f->code->blocks[i].count : 0;
+        f->h[i] += price(f, i);
         f->g[i * f->n + i] += f->x[i] < ZERO ? HELD : 0;
     }
     return nnls(f->g, f->h, f->n, f->x);

@@ -188,13 +188,19 @@ static void add_edge(sass_code *code, int from, int to, bool call)
         code->edges[code->n_edges++] = (sass_edge){from, to, call};
 }
 
+/* ptxas leaves loops by calls that never return: to a label inside the kernel, not to a function. */
+static bool is_jump(const sass_inst *inst)
+{
+    return inst->kind == SASS_CALL && inst->label_length > 3 && !strncmp(inst->label, ".L_", 3);
+}
+
 static void add_edges(sass_code *code, int b)
 {
     const sass_inst *last = &code->insts[code->blocks[b].first + code->blocks[b].count - 1];
     bool goes_on = true;
     if (last->kind == SASS_BRANCH && sass_has(last, "DIV"))
         ; /* the way of a warp that has come apart at a warp-level instruction: not taken here */
-    else if (last->kind == SASS_BRANCH) {
+    else if (last->kind == SASS_BRANCH || is_jump(last)) {
         goes_on = last->conditional && last->target != b + 1;
         add_edge(code, b, last->target, false);
     } else if (last->kind == SASS_CALL && !sass_calls_slow_path(last))
