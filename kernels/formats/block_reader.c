@@ -1,6 +1,8 @@
 /* Decoding blocks in registers. */
 #include "kernels/formats/block_reader.h"
 
+#include "kernels/formats/placed.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -73,18 +75,6 @@ static unsigned strand_offset(const block_layout *layout, unsigned strand)
     return layout->codes->step * strand;
 }
 
-static ptx_val power_of_two(ptx_builder *b, int exponent)
-{
-    return ptx_f32(b, ldexpf(1, exponent));
-}
-
-/* Whether the target has f16 * f16 + f32, rounded once. */
-static bool has_mixed_fma(const ptx_builder *b)
-{
-    const ptx_sm *sm = ptx_target(b);
-    return sm && sm->number >= 100;
-}
-
 /* Thread j unpacks the scale and minimum of strand j of the block, which is its first strand; its
  * neighbour unpacks those of its second. See unpack_six. */
 static void begin_six(ptx_builder *b, block_reader *r)
@@ -105,12 +95,12 @@ static void begin_own_first(ptx_builder *b, block_reader *r)
     r->odd = ptx_setp(b, PTX_NE, ptx_and(b, r->thread, 1), 0);
     for (unsigned s = 0; s < 2; s++) {
         const unsigned even = strand_offset(layout, s), odd = strand_offset(layout, !s);
-        const int exponent = TRICK_BITS - X_SHIFT;
+        const int exponent = TRICK_BITS - PLACED_X_EXPONENT;
         for (unsigned k = 0; k < 2; k++)
             r->masks[s][k] = ptx_selp(b, ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + odd)),
                                       ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + even)), r->odd);
-        r->factors[s] =
-            ptx_selp(b, power_of_two(b, exponent - (int)odd), power_of_two(b, exponent - (int)even), r->odd);
+        r->factors[s] = ptx_selp(b, emit_power_of_two(b, exponent - (int)odd),
+                                 emit_power_of_two(b, exponent - (int)even), r->odd);
         r->turns[s].shift = ptx_shl(b, ptx_xor(b, ptx_and(b, r->thread, 1), (int)s), 2);
         r->turns[s].turn = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->thread, (int)s));
     }
@@ -163,7 +153,7 @@ static void six_by_f32(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_
     ptx_val both[2];
     ptx_unpack(b, PTX_F16, pair, both, 2);
     ptx_val d = ptx_mul(b, ptx_cvt(b, PTX_F32, both[0]), r->factors[0]);
-    ptx_val least = ptx_mul(b, ptx_cvt(b, PTX_F32, both[1]), power_of_two(b, -X_SHIFT));
+    ptx_val least = ptx_mul(b, ptx_cvt(b, PTX_F32, both[1]), emit_power_of_two(b, -PLACED_X_EXPONENT));
     ptx_val scale = ptx_cvt_low(b, PTX_F32, PTX_U8, six);
     out->scales[0] = ptx_mul(b, d, scale);
     ptx_val steps = ptx_shr(b, six, 8);
@@ -180,7 +170,8 @@ static void six_by_f16(ptx_builder *b, const block_reader *r, ptx_val pair, ptx_
     ptx_unpack(b, PTX_F16, pair, both, 2);
     ptx_unpack(b, PTX_F16, ptx_sub(b, placed, offset), numbers, 2);
     out->scales[0] = ptx_mul(b, ptx_fma(b, both[0], numbers[0], nothing), r->factors[0]);
-    out->addend = ptx_mul(b, ptx_fma(b, both[1], numbers[1], nothing), ptx_f32(b, -ldexpf(1, -X_SHIFT)));
+    out->addend =
+        ptx_mul(b, ptx_fma(b, both[1], numbers[1], nothing), ptx_f32(b, -ldexpf(1, -PLACED_X_EXPONENT)));
 }
 
 static void open_six(ptx_builder *b, const block_reader *r, const block_run *run, block_values *out)
@@ -203,7 +194,7 @@ static void open_scale(ptx_builder *b, const block_reader *r, const block_run *r
     const int offset = (int)strand_offset(layout, strand);
     block_strand numbers = {0};
     layout->scales->strand(b, run, strand, &numbers);
-    out->scales[0] = offset ? ptx_mul(b, numbers.scale, power_of_two(b, -offset)) : numbers.scale;
+    out->scales[0] = offset ? ptx_mul(b, numbers.scale, emit_power_of_two(b, -offset)) : numbers.scale;
     out->addend = numbers.addend.kind != PTX_NOTHING
                       ? numbers.addend
                       : ptx_mul(b, numbers.scale, ptx_f32(b, -ldexpf((float)layout->bias, -TRICK_BITS)));
@@ -215,9 +206,9 @@ static void open_run(ptx_builder *b, const block_reader *r, block_run *run)
     block_open_run(b, r->share->layout, run);
     if (r->guard.kind != PTX_NOTHING)
         ptx_assign(b, r->guard, ptx_fma(b, run->d, ptx_f32(b, 0), r->guard));
-    run->d = ptx_mul(b, run->d, power_of_two(b, TRICK_BITS - X_SHIFT));
+    run->d = ptx_mul(b, run->d, emit_power_of_two(b, TRICK_BITS - PLACED_X_EXPONENT));
     if (r->share->layout->at.second && r->share->layout->bias == 0)
-        run->second = ptx_mul(b, run->second, power_of_two(b, -X_SHIFT));
+        run->second = ptx_mul(b, run->second, emit_power_of_two(b, -PLACED_X_EXPONENT));
 }
 
 static void open_codes(ptx_builder *b, const block_reader *r, const block_run *run, unsigned strand,
@@ -233,7 +224,7 @@ static void open_codes(ptx_builder *b, const block_reader *r, const block_run *r
             share->own_first && layout->codes->step
                 ? r->masks[strand][k]
                 : ptx_u32(b, (uint32_t)layout->codes->mask << (8 * k + strand_offset(layout, strand)));
-    out->scales[1] = ptx_mul(b, out->scales[0], power_of_two(b, -8));
+    out->scales[1] = ptx_mul(b, out->scales[0], emit_power_of_two(b, -8));
 }
 
 static void open_cheap(ptx_builder *b, const block_reader *r, block_round *round, block_values *out)

@@ -28,10 +28,8 @@
 #include "kernels/maps/map.h"
 
 enum {
-    TEAM = 8,           /* threads that share a round */
-    TEAM_CHUNKS = 4,    /* chunks per thread and round */
-    X_SHIFT = 48,       /* x is multiplied by 2^X_SHIFT for the cheap decode */
-    X_EXPONENT_MAX = 79 /* for which |x| has to be below 2^X_EXPONENT_MAX */
+    TEAM = 8,       /* threads that share a round */
+    TEAM_CHUNKS = 4 /* chunks per thread and round */
 };
 
 typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
@@ -97,7 +95,7 @@ typedef struct block_values {
 /* `way`: plain, or share->fast; for the cheap decode the round has the header's words. */
 void block_values_open(ptx_builder *b, const block_reader *reader, block_round *round, block_way way,
                        block_values *out);
-/* Element e of a chunk: f32, times 2^-X_SHIFT in the cheap decode. Not for BLOCK_BY_TABLE. */
+/* Element e of a chunk: f32, times 2^-PLACED_X_EXPONENT in the cheap decode. Not for BLOCK_BY_TABLE. */
 ptx_val block_value(ptx_builder *b, const block_reader *reader, const block_values *values, unsigned chunk,
                     unsigned e);
 /* By table: element e of `chunk` and of chunk + 2, which lie in the same bytes. */

@@ -1,6 +1,6 @@
 #include "kernels/formats/byte_table.h"
 
-#include "kernels/emit.h"
+#include "kernels/formats/placed.h"
 
 enum { ENTRIES = 256 };
 
@@ -36,6 +36,35 @@ byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsig
     }
     const int size = 4 * (int)numbers;
     return (byte_table){.base = base, .copy = ptx_mul(b, ptx_and(b, tid, BYTE_TABLE_RUN / size - 1), size)};
+}
+
+/* ---- Of a format's codes ---- */
+
+typedef struct code_numbers {
+    const quantized *q;
+    int exponent;
+} code_numbers;
+
+static ptx_val number_of_code(ptx_builder *b, const void *user, ptx_val byte, unsigned position)
+{
+    const code_numbers *n = user;
+    const coding *c = &n->q->coding;
+    ptx_val number = c->format->codec->unit(b, c, &n->q->state, byte, position);
+    return n->exponent ? ptx_mul(b, number, emit_power_of_two(b, n->exponent)) : number;
+}
+
+byte_table code_table_fill(ptx_builder *b, const quantized *q, ptx_val base, unsigned threads, bool swapped,
+                           int exponent)
+{
+    const code_numbers user = {q, exponent};
+    return byte_table_fill(b, base, threads, 8 / q->coding.format->facts.bits, swapped, number_of_code,
+                           &user);
+}
+
+bool e4m3_scales_stay_raw(const ptx_builder *b, const coding *c)
+{
+    return c->format->codec->has_short_numbers && c->spec->stored.scale == QDNN_SCALE_E4M3 &&
+           !codec_e4m3.has_pair(b);
 }
 
 void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,

@@ -6,7 +6,7 @@
 #ifndef QDNN_KERNELS_BYTE_TABLE_H
 #define QDNN_KERNELS_BYTE_TABLE_H
 
-#include "ptxgen/ptx.h"
+#include "kernels/formats/quantized.h"
 
 enum {
     BYTE_TABLE_RUN = 128,
@@ -26,6 +26,15 @@ typedef ptx_val byte_number(ptx_builder *b, const void *user, ptx_val byte, unsi
  * f32 per entry: the lower code's first, unless `swapped`. A barrier has to follow before it is read. */
 byte_table byte_table_fill(ptx_builder *b, ptx_val base, unsigned threads, unsigned numbers, bool swapped,
                            byte_number *of, const void *user);
+
+/* The same for the codes of a format, whose numbers are multiplied by 2^exponent. */
+byte_table code_table_fill(ptx_builder *b, const quantized *q, ptx_val base, unsigned threads, bool swapped,
+                           int exponent);
+
+/* Whether E4M3 scales are used without correcting their exponent, and the table's entries make up for it: where the products
+ * are exact either way, and no instruction converts scales. */
+enum { RAW_SCALE_EXPONENT = 120 };
+bool e4m3_scales_stay_raw(const ptx_builder *b, const coding *c);
 
 /* The numbers of byte `byte` of a word. */
 void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,

@@ -43,6 +43,15 @@ typedef struct codec {
     const uint64_t *numbers;
     /* whether there is a code for NaN; if not, NaN is encoded like 0 */
     bool has_nan;
+    bool is_integer;
+    /* The scale is the largest magnitude itself: with a floor of 0, that of a group of zeros is 0. */
+    bool scale_is_absmax;
+    /* Quotients that are NaN are replaced by 0 whatever x was, behind the division. */
+    bool replaces_nan_last;
+    /* Where no instruction converts codes of 8 bits (has_pair), a table of all of them is faster than decoding them. */
+    bool is_looked_up;
+    /* Numbers have at most 2 significant bits: their products with E4M3 scales are exact, whatever the exponents. */
+    bool has_short_numbers;
     /* The scale before rounding to its stored type, from the range of the elements: lo and hi, or hi =
      * absmax. */
     ptx_val (*scale)(ptx_builder *b, const coding *c, ptx_val lo, ptx_val hi);

@@ -65,7 +65,7 @@ bool format_is_blocks(const format_row *format)
 
 static bool is_integer(const format_row *format)
 {
-    return format->codec == &codec_integer;
+    return format->codec->is_integer;
 }
 
 static bool is_bytes(qdnnDataType_t storage)

@@ -63,15 +63,10 @@ group_values group_load(ptx_builder *b, const coding *c, const sidecars *s, ptx_
     return group_of_numbers(b, c, s, group_load_scale(b, c, s, index), zero);
 }
 
-static bool is_table(const coding *c)
-{
-    return c->format->codec == &codec_nf4 || c->format->codec == &codec_fp4_bnb;
-}
-
 /* The largest number that an absmax, or a width, is divided by. */
 static float divisions_of(const coding *c)
 {
-    if (c->format->codec != &codec_integer)
+    if (!c->format->codec->is_integer)
         return c->format->number ? c->format->number->largest : 1;
     return format_has_zero(c->format) ? (float)((1 << c->format->facts.bits) - 1)
                                       : (float)format_largest_integer(c);
@@ -82,7 +77,7 @@ bool scale_is_close(const coding *c, const group_values *group)
 {
     return group->is_own &&
            (c->spec->stored.scale == QDNN_SCALE_F32 || c->spec->stored.scale == QDNN_SCALE_BF16) &&
-           !is_table(c) && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f;
+           !c->format->codec->scale_is_absmax && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f;
 }
 
 /* 1 / s may be infinite, and a table's scale 0. */
@@ -93,8 +88,8 @@ group_values group_of_made(ptx_builder *b, const coding *c, const sidecars *s, c
     group.is_own =
         is_float && !c->spec->stored.nested &&
         (c->spec->quantize.division == QDNN_DIVIDE_EXACT || c->spec->stored.scale == QDNN_SCALE_F16 ||
-         (!is_table(c) && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f)) &&
-        !(is_table(c) && c->spec->quantize.floor == 0);
+         (!c->format->codec->scale_is_absmax && c->spec->quantize.floor / divisions_of(c) >= 0x1p-126f)) &&
+        !(c->format->codec->scale_is_absmax && c->spec->quantize.floor == 0);
     return group;
 }
 
@@ -130,7 +125,7 @@ static ptx_val limited(ptx_builder *b, ptx_val x)
 /* Whether NaN is replaced by 0 behind the division, by whatever it is caused. */
 static bool replaces_nan_last(const coding *c)
 {
-    return c->format->codec == &codec_nf4 || c->format->facts.zero_kind == QDNN_ZERO_POINT;
+    return c->format->codec->replaces_nan_last || c->format->facts.zero_kind == QDNN_ZERO_POINT;
 }
 
 /* Whether the least element of a group always has the least code, so that minus infinity has it too: the zero is the same quotient rounded in the
@@ -199,7 +194,7 @@ static bool takes_infinities(const coding *c, const group_values *group)
     const kernel_spec *spec = c->spec;
     const qdnnZeroKind_t zero = c->format->facts.zero_kind;
     if (spec->stored.groups == QDNN_GROUPS_DEFAULT || (zero == QDNN_ZERO_NONE && scale_is_close(c, group)) ||
-        (is_table(c) && group->is_own))
+        (c->format->codec->scale_is_absmax && group->is_own))
         return true;
     if (zero == QDNN_ZERO_MINIMUM ||
         (zero == QDNN_ZERO_POINT && !spec->stored.zero_packed && format_zero_is_float(spec)))
@@ -281,7 +276,7 @@ static ptx_val mx_exponent(ptx_builder *b, const coding *c, ptx_val absmax)
 /* Table formats need no floor: if the descriptor's is 0, the scale of a group of zeros is 0. */
 static float least_scale(const coding *c, qdnnDataType_t data)
 {
-    return is_table(c) && c->spec->quantize.floor == 0 ? 0 : element_smallest(data);
+    return c->format->codec->scale_is_absmax && c->spec->quantize.floor == 0 ? 0 : element_smallest(data);
 }
 
 /* Limits a rounded scale to what is stored. A magnitude is not negative and at most the largest f32, a width twice that, and the floor is
@@ -289,7 +284,7 @@ static float least_scale(const coding *c, qdnnDataType_t data)
 static ptx_val limit_scale(ptx_builder *b, const coding *c, qdnnDataType_t data, ptx_val scale)
 {
     const float least = least_scale(c, data), divisions = divisions_of(c);
-    if (is_table(c) ? least > 0 : c->spec->quantize.floor / divisions < least)
+    if (c->format->codec->scale_is_absmax ? least > 0 : c->spec->quantize.floor / divisions < least)
         scale = ptx_max(b, scale, ptx_f32(b, least));
     if (data == QDNN_DATA_F16 || (data == QDNN_DATA_BF16 && divisions < 2))
         scale = ptx_min(b, scale, ptx_f32(b, element_largest(data)));

@@ -1,5 +1,6 @@
 /* Integers of 2 to 8 bits: symmetric, with zero points, or with minima. */
 #include "kernels/formats/pairs.h"
+#include "kernels/formats/placed.h"
 
 ptx_val nan_to_zero(ptx_builder *b, ptx_val x)
 {
@@ -159,18 +160,12 @@ static ptx_val integer_unit(ptx_builder *b, const coding *c, const codec_state *
                             unsigned position)
 {
     (void)state;
-    const unsigned bits = bits_of(c);
-    bool signed_code = c->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT;
-    if (position + bits > 23) {
+    if (position + bits_of(c) > 23) {
         word = ptx_shr(b, word, position);
         position = 0;
     }
-    uint32_t mask = ((1u << bits) - 1) << position, exponent = (150u - position) << 23;
-    uint32_t flip = signed_code ? (uint32_t)half_range(c) << position : 0;
-    ptx_val placed =
-        ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
-    float extra = (float)((1u << (23 - position)) - (uint32_t)least(c));
-    return ptx_sub(b, ptx_as(b, PTX_F32, placed), ptx_f32(b, extra));
+    ptx_val placed = placed_code(b, c, word, position, false);
+    return ptx_sub(b, placed, ptx_f32(b, placed_surplus(QDNN_DATA_F32, position) - (float)least(c)));
 }
 
 /* One permutation puts a byte into the fraction of 2^23. */
@@ -201,20 +196,10 @@ static ptx_val short_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, 
                           code_place first, code_place second)
 {
     const unsigned at[2] = {place_in_half(c, type, first.position), place_in_half(c, type, second.position)};
-    const unsigned fraction = pair_fraction_bits(type), bias = type == QDNN_DATA_F16 ? 15 : 127;
-    const bool is_signed = c->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT;
-    uint32_t mask = 0, under = 0;
-    float extra[2];
-    for (int i = 0; i < 2; i++) {
-        uint32_t flip = is_signed ? (uint32_t)half_range(c) << at[i] : 0;
-        mask |= ((1u << bits_of(c)) - 1) << at[i] << 16 * i;
-        under |= ((bias + fraction - at[i]) << fraction | flip) << 16 * i;
-        extra[i] = (float)(least(c) - (1 << (fraction - at[i])));
-    }
     ptx_val placed = pair_place(b, bits_of(c), first, at[0], second, at[1]);
-    placed = ptx_lop3(b, placed, ptx_u32(b, mask), ptx_u32(b, under), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
-    placed = ptx_as(b, pair_type(type), placed);
-    ptx_val less = pair_constant(b, type, extra[0], extra[1]);
+    placed = ptx_as(b, pair_type(type), placed_pair(b, c, type, placed, at));
+    ptx_val less = pair_constant(b, type, (float)least(c) - placed_surplus(type, at[0]),
+                                 (float)least(c) - placed_surplus(type, at[1]));
     if (minus_zero.kind == PTX_NOTHING)
         return pair_add(b, type, placed, less);
     if (type == QDNN_DATA_F16 || c->spec->stored.zero_packed)
@@ -234,7 +219,8 @@ static ptx_val integer_pair(ptx_builder *b, const coding *c, qdnnDataType_t type
     return minus_zero.kind == PTX_NOTHING ? pair : pair_add(b, type, pair, minus_zero);
 }
 
-const codec codec_integer = {.pair = integer_pair,
+const codec codec_integer = {.is_integer = true,
+                             .pair = integer_pair,
                              .scale = integer_scale,
                              .zero = integer_zero,
                              .encode = integer_encode,

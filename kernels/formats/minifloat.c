@@ -231,7 +231,7 @@ static ptx_val encode_quotient(ptx_builder *b, const minifloat *f, const coding 
     return minifloat_encode(b, f, quotient, (minifloat_facts){.is_number = is_number});
 }
 
-#define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs)                                                  \
+#define FLOAT_CODEC(name, list, nan, bytes, to_pair, needs, ...)                                             \
     static ptx_val name##_encode(ptx_builder *b, const coding *c, const group_values *group,                 \
                                  ptx_val quotient)                                                           \
     {                                                                                                        \
@@ -256,7 +256,8 @@ static ptx_val encode_quotient(ptx_builder *b, const minifloat *f, const coding 
                                 .unit = name##_unit,                                                         \
                                 .units_of_bytes = bytes,                                                     \
                                 .pair = name##_pair,                                                         \
-                                .has_pair = needs};
+                                .has_pair = needs,                                                           \
+                                __VA_ARGS__};
 
 static void e4m3_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
                        ptx_val out[4])
@@ -272,8 +273,8 @@ static void e5m2_units(ptx_builder *b, const coding *c, const codec_state *state
     units_of_fp8(b, &float_e5m2, word, out);
 }
 
-FLOAT_CODEC(e2m1, e2m1_bits, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e2m3, NULL, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e3m2, NULL, false, NULL, pair_by_product, NULL)
-FLOAT_CODEC(e4m3, NULL, true, e4m3_units, pair_of_fp8, has_fp8_pair)
-FLOAT_CODEC(e5m2, NULL, true, e5m2_units, pair_of_fp8, has_fp8_pair)
+FLOAT_CODEC(e2m1, e2m1_bits, false, NULL, pair_by_product, NULL, .has_short_numbers = true)
+FLOAT_CODEC(e2m3, NULL, false, NULL, pair_by_product, NULL, )
+FLOAT_CODEC(e3m2, NULL, false, NULL, pair_by_product, NULL, )
+FLOAT_CODEC(e4m3, NULL, true, e4m3_units, pair_of_fp8, has_fp8_pair, .is_looked_up = true)
+FLOAT_CODEC(e5m2, NULL, true, e5m2_units, pair_of_fp8, has_fp8_pair, )

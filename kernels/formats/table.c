@@ -120,7 +120,16 @@ static ptx_val table_unit(ptx_builder *b, const coding *c, const codec_state *st
     return table_number(b, state, word, position);
 }
 
-const codec codec_nf4 = {
-    .numbers = nf4_bits, .scale = absmax_scale, .encode = nf4_encode, .open = nf4_open, .unit = table_unit};
-const codec codec_fp4_bnb = {
-    .numbers = fp4_bits, .scale = absmax_scale, .encode = fp4_encode, .open = fp4_open, .unit = table_unit};
+const codec codec_nf4 = {.scale_is_absmax = true,
+                         .replaces_nan_last = true,
+                         .numbers = nf4_bits,
+                         .scale = absmax_scale,
+                         .encode = nf4_encode,
+                         .open = nf4_open,
+                         .unit = table_unit};
+const codec codec_fp4_bnb = {.scale_is_absmax = true,
+                             .numbers = fp4_bits,
+                             .scale = absmax_scale,
+                             .encode = fp4_encode,
+                             .open = fp4_open,
+                             .unit = table_unit};

@@ -2,6 +2,7 @@
  * A team of 8 threads sums up to four outputs (of a gated pair, both); a warp has four teams. x is staged
  * in shared memory as f32, a window of a few rounds at a time, in the order in which threads read it. */
 #include "kernels/gemm/blocks.h"
+#include "kernels/formats/placed.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/teams.h"
 
@@ -103,7 +104,7 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
                       .whole_chunks = true,
-                      .shift = X_SHIFT,
+                      .shift = PLACED_X_EXPONENT,
                       .flip = s->pairs ? X_PAIR_BYTES : 0,
                       .shared = s->share.fast == BLOCK_BY_TABLE
                                     ? ptx_add(b, s->dynamic, BYTE_TABLE_RUN)
@@ -355,12 +356,6 @@ static void begin_outputs(ptx_builder *b, blocks *s)
     }
 }
 
-static bool has_f32x2(const ptx_builder *b)
-{
-    const ptx_sm *sm = ptx_target(b);
-    return sm && (sm->number == 100 || sm->number == 103);
-}
-
 /* Whether shared memory has room for a table next to the blocks. */
 static bool has_room(const ptx_builder *b)
 {
@@ -450,7 +445,7 @@ static ptx_val went_wrong(ptx_builder *b, const blocks *s)
     if (s->reader.in_units)
         wrong = ptx_setp(b, PTX_GT, s->reader.seen, 63);
     if (s->x.largest.kind != PTX_NOTHING)
-        wrong = ptx_setp(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, X_EXPONENT_MAX)));
+        wrong = ptx_setp(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, PLACED_X_LIMIT)));
     if (s->reader.guard.kind != PTX_NOTHING)
         wrong = wrong.kind == PTX_NOTHING ? ptx_setp(b, PTX_NAN, s->reader.guard, s->reader.guard)
                                           : ptx_setp_or(b, PTX_NAN, s->reader.guard, s->reader.guard, wrong);

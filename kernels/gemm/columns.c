@@ -211,17 +211,6 @@ static void add_lanes(ptx_builder *b, const columns *s, ptx_val row, unsigned fr
     }
 }
 
-static ptx_val element_anywhere(ptx_builder *b, const columns *s, ptx_val row, ptx_val column)
-{
-    const matrix *m = &s->w.matrix;
-    const qdnnDataType_t type = s->w.coding.format->facts.storage;
-    if (format_is_plain(s->w.coding.format))
-        return emit_load(b, type,
-                         ptx_at(b, s->w.codes, ptx_mad(b, row, m->columns, column), element_bytes(type)), 0);
-    group_values group = matrix_group(b, m, row, column);
-    return element_decode(b, &m->q, &group, matrix_code(b, m, row, column));
-}
-
 /* Adds a lane of weights of any alignment, one by one. */
 static void add_lane_slowly(ptx_builder *b, const columns *s, ptx_val row, unsigned lane, ptx_val x_at)
 {
@@ -231,7 +220,7 @@ static void add_lane_slowly(ptx_builder *b, const columns *s, ptx_val row, unsig
     ptx_val x_of = ptx_mad(b, ptx_shr(b, i, ceil_log2(each)), VECTOR_BYTES, x_at);
     x_of = ptx_mad(b, ptx_and(b, i, (int)each - 1), 4 * s->x.copies, x_of);
     for (unsigned k = 0; k < s->width; k++)
-        w[k] = element_anywhere(b, s, at, ptx_add(b, s->column, ptx_u64(b, k)));
+        w[k] = weights_element(b, &s->w, ptx_add(b, s->column, ptx_u64(b, k)), at);
     for (unsigned r = 0; r < s->rows; r++) {
         const unsigned offset = r * s->x.rounds * s->x.round_bytes + lane * LOAD_BYTES;
         ptx_val x =
@@ -427,9 +416,9 @@ static void begin_x(ptx_builder *b, columns *s, const coding *c)
 static void begin_memory(ptx_builder *b, columns *s, const coding *c)
 {
     const unsigned dynamic = codes_are_cheap(c) ? codes_dynamic_bytes(c) : 0;
-    ptx_val all = dynamic ? ptx_shared_dynamic(b, 4 * LOAD_BYTES * 2) : (ptx_val){0};
+    ptx_val all = dynamic ? ptx_shared_dynamic(b, BYTE_TABLE_RUN) : (ptx_val){0};
     if (dynamic && codes_have_table(b, c))
-        s->table = all;
+        s->table.base = all;
     else
         s->memory = all;
     begin_x(b, s, c);
@@ -491,12 +480,6 @@ static void multiply(ptx_builder *b, columns *s)
     pass(b, s, false);
     ptx_end_if(b);
     finish(b, s);
-}
-
-static bool has_f32x2(const ptx_builder *b)
-{
-    const ptx_sm *sm = ptx_target(b);
-    return sm && (sm->number == 100 || sm->number == 103);
 }
 
 /* Sets up the rows of a tile and the weights of their expert. */

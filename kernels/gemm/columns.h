@@ -3,6 +3,8 @@
 #ifndef QDNN_KERNELS_GEMM_COLUMNS_H
 #define QDNN_KERNELS_GEMM_COLUMNS_H
 
+#include "kernels/formats/byte_table.h"
+#include "kernels/formats/placed.h"
 #include "kernels/gemm/lanes.h"
 #include "kernels/gemm/window.h"
 
@@ -35,8 +37,7 @@ typedef struct columns {
     ptx_val memory;       /* dynamic shared memory; empty: there is none */
     unsigned memory_used; /* bytes of it */
     ptx_val scratch;      /* u32: shared memory, columns_scratch_bytes */
-    ptx_val table;        /* u32: table of codes (columns_decode.c); empty: there is none */
-    ptx_val copy;         /* u32: offset of this thread's copy in an entry */
+    byte_table table;     /* of codes; empty: there is none */
     /* Variables; pairs use the first half, as f32x2. */
     ptx_val sums[COLUMNS_ROWS_MAX][COLUMNS_LANES][COLUMNS_WIDTH_MAX];
 } columns;
@@ -85,8 +86,5 @@ unsigned codes_x_exponent(const coding *c);
 /* Fills the table, if there is one. */
 void codes_open(ptx_builder *b, columns *s);
 ptx_val codes_pass(ptx_builder *b, const columns *s);
-
-/* Whether zeros are integers, however stored. */
-bool columns_zero_is_integer(const kernel_spec *spec);
 
 #endif

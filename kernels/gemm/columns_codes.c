@@ -2,8 +2,6 @@
  * in shared memory together with the window of x. */
 #include "kernels/gemm/columns_codes.h"
 
-#include "kernels/formats/block_reader.h"
-
 #include <math.h>
 
 enum {
@@ -133,7 +131,7 @@ static int plane_of(const columns *s, unsigned number, unsigned k)
     return (int)((number * (s->width / QUAD) + k / QUAD) * s->across * LOAD_BYTES);
 }
 
-/* E4M3 scales of the thread's columns, too small by 2^RAW_EXPONENT: a byte that is shifted to the top,
+/* E4M3 scales of the thread's columns, too small by 2^RAW_SCALE_EXPONENT: a byte that is shifted to the top,
  * then down again with its sign, has the fields of the f32 in place, except for the exponent's bias. A NaN
  * is rejected. */
 static void load_raw_scales(ptx_builder *b, const columns *s, const codes_ahead *a, ptx_val row,
@@ -262,7 +260,7 @@ static ptx_val went_wrong(ptx_builder *b, const columns *s, const codes_ahead *a
         return (ptx_val){0};
     ptx_val wrong = ptx_setp(b, PTX_NE, a->bad, 0);
     if (s->x.largest.kind != PTX_NOTHING)
-        wrong = ptx_setp_or(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, X_EXPONENT_MAX)), wrong);
+        wrong = ptx_setp_or(b, PTX_GE, s->x.largest, ptx_f32(b, ldexpf(1, PLACED_X_LIMIT)), wrong);
     return ptx_bar_red_or(b, 0, wrong);
 }
 

@@ -19,9 +19,10 @@ typedef struct code_numbers {
 
 /* How codes become f32. */
 typedef struct code_way {
-    unsigned numbers;    /* of each column, for each group */
-    unsigned x_exponent; /* weights are too small by this power of two, and x too large by the same */
-    bool is_guarded;     /* prepare may reject a group */
+    unsigned numbers;            /* of each column, for each group */
+    unsigned x_exponent;         /* weights are too small by this power of two, and x too large by the same */
+    const placed_decode *placed; /* for integers decoded where they lie; else null */
+    bool is_guarded;             /* prepare may reject a group */
     bool has_table;
     /* Makes the numbers of column k. Returns a predicate that is false where the decode cannot handle the
      * group; empty: it can. */
@@ -48,10 +49,7 @@ unsigned code_quad_distance(const coding *c);
 bool codes_have_one_group(const kernel_spec *spec);
 unsigned codes_span(const kernel_spec *spec);
 
-/* Whether E4M3 scales are used without correcting their exponent: they are too small by 2^RAW_EXPONENT,
- * and the table's entries are too large by the same. Products of E2M1 and E4M3 are exact either way.
- * Targets that convert E4M3 in hardware do not need this. */
-enum { RAW_EXPONENT = 120 };
+/* Whether E4M3 scales are used without correcting their exponent (byte_table.h). */
 bool codes_have_raw_scales(const ptx_builder *b, const coding *c);
 
 #endif

@@ -6,8 +6,6 @@
  * contract multiplies by the scale. */
 #include "kernels/gemm/columns.h"
 
-#include <math.h>
-
 enum {
     SLOTS = 2,
     ROWS_MAX = 2, /* there are no registers for more */
@@ -15,13 +13,6 @@ enum {
     WIDTH = 4,
     PLACES = 5
 };
-
-bool columns_zero_is_integer(const kernel_spec *spec)
-{
-    return spec->stored.zero_packed || spec->stored.zero == QDNN_DATA_U8 ||
-           spec->stored.zero == QDNN_DATA_I8 || spec->stored.zero == QDNN_DATA_U32 ||
-           spec->stored.zero == QDNN_DATA_I32;
-}
 
 static bool zero_may_be_large(const coding *c)
 {
@@ -33,11 +24,11 @@ static bool zero_may_be_large(const coding *c)
 bool words_are_cheap(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return spec->product.tile_rows <= ROWS_MAX && c->format->codec == &codec_integer &&
+    return spec->product.tile_rows <= ROWS_MAX && c->format->codec->is_integer &&
            c->format->facts.bits == CODE_BITS && spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
            spec->stored.groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
            !spec->stored.global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
-           (!format_has_zero(c->format) || columns_zero_is_integer(spec));
+           (!format_has_zero(c->format) || zero_is_integer(spec));
 }
 
 /* ---- Groups ---- */
@@ -50,15 +41,12 @@ typedef struct word_groups {
 static word_groups load_groups(ptx_builder *b, const columns *s, ptx_val row)
 {
     const coding *c = &s->w.coding;
-    const float bias = s->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 8;
     group_values each[WIDTH];
     word_groups out;
     matrix_row_groups(b, &s->w.matrix, row, s->column, WIDTH, each);
     for (unsigned k = 0; k < WIDTH; k++) {
         out.scale[k] = each[k].scale;
-        out.zero[k] = !format_has_zero(c->format) ? ptx_f32(b, bias)
-                      : bias != 0                 ? ptx_add(b, each[k].zero, ptx_f32(b, bias))
-                                                  : each[k].zero;
+        out.zero[k] = placed_zero(b, c, &each[k]);
     }
     return out;
 }
@@ -123,18 +111,11 @@ static word_groups groups_of(ptx_builder *b, const columns *s, ptx_val more, ptx
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, at, GROUP_BYTES / 2, g.zero, WIDTH);
     else
         for (unsigned k = 0; k < WIDTH; k++)
-            g.zero[k] = ptx_f32(b, s->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 8);
+            g.zero[k] = ptx_f32(b, placed_offset(&s->w.coding));
     return g;
 }
 
 /* ---- Codes ---- */
-
-/* Whether the target has f16 * f16 + f32 in one instruction. */
-static bool has_mixed_fma(const ptx_builder *b)
-{
-    const ptx_sm *sm = ptx_target(b);
-    return sm && sm->number >= 100;
-}
 
 /* What is added to codes under an exponent: per position of the nibble (f32), or for even and odd nibbles
  * (f16). */
@@ -144,35 +125,27 @@ typedef struct word_offsets {
 
 static word_offsets offsets_of(ptx_builder *b, const word_groups *g)
 {
-    static const float halves[] = {1024, 64};
     word_offsets out;
     const bool mixed = has_mixed_fma(b);
     for (unsigned i = 0; i < (mixed ? 2 : PLACES); i++)
         for (unsigned k = 0; k < WIDTH; k++)
             out.at[i][k] =
-                ptx_sub(b, ptx_f32(b, mixed ? -halves[i] : -ldexpf(1, 23 - CODE_BITS * (int)i)), g->zero[k]);
+                ptx_sub(b, ptx_f32(b, -placed_surplus(mixed ? QDNN_DATA_F16 : QDNN_DATA_F32, CODE_BITS * i)),
+                        g->zero[k]);
     return out;
 }
 
-/* Masks codes and puts an exponent above them. The sign bit of two's complement is flipped on the way,
- * which turns it into an offset. */
-static ptx_val placed(ptx_builder *b, const columns *s, ptx_val word, uint32_t mask, uint32_t exponent,
-                      uint32_t signs)
-{
-    const uint32_t flip = s->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? signs : 0;
-    return ptx_lop3(b, word, ptx_u32(b, mask), ptx_u32(b, exponent | flip),
-                    (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
-}
-
-/* code - zero for the codes of a word: nibbles from bit 20 on are shifted down by 12. */
+/* code - zero for the codes of a word. */
 static void differences_by_f32(ptx_builder *b, const columns *s, ptx_val word, const word_offsets *offsets,
                                unsigned k, ptx_val *out)
 {
-    ptx_val high = ptx_shr(b, word, 12);
+    const coding *c = &s->w.coding;
+    const placed_moves *moves = placed_moves_one(c);
+    placed_word from = placed_word_of(b, moves, word);
     for (unsigned i = 0; i < CHUNK; i++) {
-        const unsigned place = i < PLACES ? i : i - 3, bit = CODE_BITS * place;
-        ptx_val number = placed(b, s, i < PLACES ? word : high, 0xFu << bit, (150u - bit) << 23, 8u << bit);
-        out[i] = ptx_add(b, ptx_as(b, PTX_F32, number), offsets->at[place][k]);
+        const unsigned place = placed_at(c, moves, CODE_BITS * i);
+        ptx_val number = placed_code(b, c, from.copy[moves->of[i]], place, false);
+        out[i] = ptx_add(b, number, offsets->at[place / CODE_BITS][k]);
     }
 }
 
@@ -182,9 +155,8 @@ static void differences_by_f16(ptx_builder *b, const columns *s, ptx_val word, c
 {
     ptx_val high = ptx_shr(b, word, 8), one = ptx_bits(b, PTX_F16, 0x3C00);
     for (unsigned i = 0; i < CHUNK / 2; i++) {
-        ptx_val from = i < 2 ? word : high, both[2];
-        ptx_val pair = i % 2 ? placed(b, s, from, 0x00F000F0, 0x54005400, 0x00800080)
-                             : placed(b, s, from, 0x000F000F, 0x64006400, 0x00080008);
+        const unsigned place = CODE_BITS * (i % 2), places[2] = {place, place};
+        ptx_val pair = placed_pair(b, &s->w.coding, QDNN_DATA_F16, i < 2 ? word : high, places), both[2];
         ptx_unpack(b, PTX_F16, pair, both, 2);
         for (unsigned h = 0; h < 2; h++)
             out[i + 4 * h] = ptx_fma(b, both[h], one, offsets->at[i % 2][k]);

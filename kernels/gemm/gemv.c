@@ -521,12 +521,6 @@ static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
         g->codec->open(b, g);
 }
 
-/* Whether the target has an fma on f32x2. */
-static bool has_pairs(const ptx_builder *b)
-{
-    return ptx_target(b) && (ptx_target(b)->number == 100 || ptx_target(b)->number == 103);
-}
-
 /* The rows of the block: neighbours, or a tile of one expert's rows, which may have no weights. */
 static void begin_tile(ptx_builder *b, gemv *g)
 {
@@ -559,7 +553,7 @@ static void emit_gemv(ptx_builder *b, const kernel_row *row, const kernel_spec *
               .shape = gemv_shape_of(row, spec, ptx_target(b)),
               .codec = gemv_codec_for(b, row->format, spec),
               .args = gemm_declare(b, row, spec)};
-    g.in_pairs = has_pairs(b) && g.shape.chunks > 1;
+    g.in_pairs = has_f32x2(b) && g.shape.chunks > 1;
     g.shape.numbers_between = g.shape.numbers_between && g.codec->open;
     const bool has_table = gemv_codec_of(row->format, spec)->open; /* or just its memory */
     ptx_minnctapersm(b, blocks_of_sm(&g, row->format, has_table));

@@ -24,6 +24,7 @@
 #define QDNN_KERNELS_GEMV_H
 
 #include "kernels/formats/byte_table.h"
+#include "kernels/formats/placed.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/stretches.h"
 #include "kernels/gemm/weights.h"
@@ -47,6 +48,7 @@ struct gemv_codec {
     unsigned numbers; /* f32: 0, 1, 2 or 4 */
     /* Decoded weights are too small by this power of two; x in shared memory is too large by the same. */
     int x_exponent;
+    const placed_decode *placed; /* for integers decoded where they lie; else null */
     /* Makes the numbers. Returns a predicate that is false where this codec cannot handle the group;
      * empty: it always can. */
     ptx_val (*prepare)(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers);

@@ -123,177 +123,66 @@ const gemv_codec *gemv_codec_plain(const format_row *format)
     return format_is_plain(format) ? &values : format_has_zero(format) ? &any_with_zero : &any;
 }
 
-/* ---- Integers of 3 bits and more whose zero * scale is exact ----
- *
- * A code left where it is, at bit b of a word, b up to 20 (for bytes, 16), all other bits masked off, is
- * the f32 q * 2^(b - 149): a subnormal number, or one with the same last place. fma.rn of it, scale *
- * 2^(149 - b) and -zero * scale is (q - zero) * scale rounded once, as long as zero * scale is exact. The
- * powers of two are split between weights and x, so that nothing overflows: decoded weights are too small
- * by 2^X_EXPONENT, and exact as long as scales are neither too large nor too small. */
+/* ---- Integers decoded where they lie (kernels/formats/placed.h) ---- */
 
-enum {
-    X_EXPONENT = 48,
-    SCALE_LEAST = -76,
-    SCALE_MOST = 26 /* times 2^(149 - 48) it is finite */,
-    ZERO_MOST = 4096
-};
-
-/* 2^e, of a normal number. */
-static ptx_val power_of_two(ptx_builder *b, int e)
-{
-    return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
-}
-
-/* By how much codes exceed the integers that they stand for. */
-static int offset_of(const gemv *g)
-{
-    return g->spec->stored.code == QDNN_CODE_UNSIGNED ? 0 : 1 << (bits_of(g) - 1);
-}
-
-static bool has_zero_points(const gemv *g)
-{
-    return g->w.coding.format->facts.zero_kind == QDNN_ZERO_POINT;
-}
-
-/* The bit positions at which codes are masked; each has its own factor, which is one of the group's
- * numbers. */
+/* The places at which codes are masked; each has a number of its own. Codes that cross words are taken PLACES at a time. */
 enum { PLACES = 3 };
-static unsigned place_of(const gemv *g, unsigned place)
+static const unsigned *places_of(const gemv *g)
 {
-    return bits_of(g) == 4 ? 8 + 4 * place : bits_of(g) * place;
+    static const unsigned nibbles[PLACES] = {8, 12, 16},
+                          others[9][PLACES] = {
+                              [3] = {0, 3, 6}, [5] = {0, 5, 10}, [6] = {0, 6, 12}, [8] = {0, 8, 16}};
+    return bits_of(g) == 4 ? nibbles : others[bits_of(g)];
 }
 
-static ptx_val scale_serves(ptx_builder *b, const gemv *g, ptx_val scale)
+static ptx_val placed_numbers(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    ptx_val size = ptx_abs(b, scale);
-    ptx_val below = ptx_setp(b, PTX_LE, size, power_of_two(b, SCALE_MOST));
-    if (g->spec->stored.scale == QDNN_SCALE_F16)
-        return below;
-    ptx_val above = ptx_setp(b, PTX_GE, size, power_of_two(b, SCALE_LEAST));
-    return ptx_and(b, ptx_setp_or(b, PTX_EQ, size, 0.0f, above), below);
+    return placed_prepare(b, g->codec->placed, &g->w.coding, group, places_of(g), PLACES, numbers);
 }
 
-static ptx_val integers_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
+static ptx_val value_at(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, const ptx_val *numbers)
 {
-    ptx_val scale = group->scale, serves = scale_serves(b, g, scale);
-    for (unsigned i = 0; i < PLACES; i++)
-        numbers[i] = ptx_mul(b, scale, power_of_two(b, 149 - X_EXPONENT - (int)place_of(g, i)));
-    float offset = (float)offset_of(g);
-    if (!has_zero_points(g)) {
-        numbers[PLACES] = ptx_mul(b, scale, ptx_f32(b, -offset * 0x1p-48f));
-        return serves;
-    }
-    ptx_val zero = offset ? ptx_add(b, group->zero, ptx_f32(b, offset)) : group->zero;
-    ptx_val small = ptx_mul(b, scale, ptx_f32(b, -0x1p-48f));
-    numbers[PLACES] = ptx_mul(b, zero, small);
-    return ptx_setp_and(b, PTX_LE, ptx_abs(b, zero), ptx_f32(b, ZERO_MOST), serves);
+    const placed_decode *d = g->codec->placed;
+    ptx_val code = placed_code(b, &g->w.coding, word, places_of(g)[i], d->is_bare);
+    return placed_value(b, d, code, numbers, PLACES, i);
 }
 
-/* How codes reach those positions. Of the 8 nibbles of a word, 0 and 1 are shifted left by 8 and 5 to 7
- * right by 12; of the 4 bytes of a word, 3 is shifted right by 8. */
-typedef struct shifted {
-    ptx_val left, word, right;
-} shifted;
-
-static shifted shift_word(ptx_builder *b, const gemv *g, ptx_val word)
+static void placed_chunk(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                         const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    if (bits_of(g) == 4)
-        return (shifted){ptx_shl(b, word, 8), word, ptx_shr(b, word, 12)};
-    return (shifted){.word = word, .right = ptx_shr(b, word, 8)};
-}
-
-static ptx_val find_code(const gemv *g, const shifted *s, unsigned position, unsigned *place)
-{
-    if (bits_of(g) == 8) {
-        *place = position == 24 ? 2 : position / 8;
-        return position == 24 ? s->right : s->word;
-    }
-    *place = position < 8 ? position / 4 : position < 20 ? position / 4 - 2 : position / 4 - 5;
-    return position < 8 ? s->left : position < 20 ? s->word : s->right;
-}
-
-static ptx_val integer_at(ptx_builder *b, const gemv *g, ptx_val from, unsigned place, const ptx_val *numbers)
-{
-    const unsigned bits = bits_of(g), at = place_of(g, place);
-    const uint32_t mask = (1u << bits) - 1;
-    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 1u << (bits - 1) : 0;
-    ptx_val code = flip ? ptx_lop3(b, from, ptx_u32(b, mask << at), ptx_u32(b, flip << at),
-                                   (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C)
-                        : ptx_and(b, from, ptx_u32(b, mask << at));
-    return ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[place], numbers[PLACES]);
-}
-
-static void integers_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
-                            const ptx_val *numbers, ptx_val out[CHUNK])
-{
-    const unsigned in_word = 32 / bits_of(g);
-    shifted s = {0};
+    const coding *c = &g->w.coding;
+    const placed_moves *moves = placed_moves_few(c);
+    const unsigned first = places_of(g)[0], step = places_of(g)[1] - first;
+    placed_word here = {0};
     for (unsigned i = 0; i < CHUNK; i++) {
-        unsigned position, place, word = word_of(g, chunk, i, &position);
-        if (i % in_word == 0)
-            s = shift_word(b, g, words[word]);
-        ptx_val from = find_code(g, &s, position, &place);
-        out[i] = integer_at(b, g, from, place, numbers);
+        unsigned position, word = word_of(g, chunk, i, &position);
+        if (i % (32 / bits_of(g)) == 0)
+            here = placed_word_of(b, moves, words[word]);
+        ptx_val from = here.copy[moves->of[position / bits_of(g)]];
+        out[i] = value_at(b, g, from, (placed_at(c, moves, position) - first) / step, numbers);
     }
 }
 
-/* Codes that cross words, PLACES of them at a time. */
-static void crossing_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
-                            const ptx_val *numbers, ptx_val out[CHUNK])
+static void crossing_chunk(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
+                           const ptx_val *numbers, ptx_val out[CHUNK])
 {
     ptx_val from = {0};
     for (unsigned i = 0; i < CHUNK; i++) {
         const unsigned others = CHUNK - i < PLACES ? CHUNK - i : PLACES;
         if (i % PLACES == 0)
             from = few_codes(b, g, words, chunk, i, others);
-        out[i] = integer_at(b, g, from, i % PLACES, numbers);
+        out[i] = value_at(b, g, from, i % PLACES, numbers);
     }
 }
 
-static const gemv_codec integers = {.numbers = PLACES + 1,
-                                    .is_finite = true,
-                                    .x_exponent = X_EXPONENT,
-                                    .prepare = integers_prepare,
-                                    .decode = integers_decode};
-static const gemv_codec crossing = {.numbers = PLACES + 1,
-                                    .is_finite = true,
-                                    .x_exponent = X_EXPONENT,
-                                    .prepare = integers_prepare,
-                                    .decode = crossing_decode};
-
-/* ---- The same with scales of 16 bits and no zeros ----
- *
- * Under the exponent of 2^(23 - b), the bits of a code are the f32 2^(23 - b) + q, and fma.rn with scale and
- * -(2^(23 - b) + offset) * scale is exact for places from 8 on: that constant has at most 24 bits. x stays as it is. */
-
-static ptx_val narrow_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
-{
-    const float offset = (float)offset_of(g);
-    numbers[0] = group->scale;
-    for (unsigned i = 0; i < PLACES; i++)
-        numbers[1 + i] =
-            ptx_mul(b, group->scale, ptx_f32(b, -((float)(1u << (23 - place_of(g, i))) + offset)));
-    return ptx_setp(b, PTX_LE, ptx_abs(b, numbers[1]), ptx_f32(b, element_largest(QDNN_DATA_F32)));
-}
-
-static void narrow_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
-                          const ptx_val *numbers, ptx_val out[CHUNK])
-{
-    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
-    shifted s = shift_word(b, g, words[chunk]);
-    for (unsigned i = 0; i < CHUNK; i++) {
-        unsigned position, place;
-        word_of(g, chunk, i, &position);
-        ptx_val from = find_code(g, &s, position, &place);
-        const unsigned at = place_of(g, place);
-        ptx_val code = ptx_lop3(b, from, ptx_u32(b, 15u << at), ptx_u32(b, (150u - at) << 23 | flip << at),
-                                (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
-        out[i] = ptx_fma(b, ptx_as(b, PTX_F32, code), numbers[0], numbers[1 + place]);
+#define PLACED(how, to_chunk, exponent)                                                                      \
+    {                                                                                                        \
+        .numbers = PLACES + 1, .is_finite = true, .x_exponent = exponent, .placed = &how,                    \
+        .prepare = placed_numbers, .decode = to_chunk                                                        \
     }
-}
-
-static const gemv_codec narrow = {
-    .numbers = PLACES + 1, .is_finite = true, .prepare = narrow_prepare, .decode = narrow_decode};
+static const gemv_codec integers = PLACED(placed_fused, placed_chunk, PLACED_X_EXPONENT),
+                        crossing = PLACED(placed_fused, crossing_chunk, PLACED_X_EXPONENT),
+                        narrow = PLACED(placed_narrow, placed_chunk, 0);
 
 /* ---- The same from sm_100 on ----
  *
@@ -308,6 +197,11 @@ static bool is_bf16(const gemv *g)
     return g->codec == &mixed_bf16;
 }
 
+static qdnnDataType_t mixed_type(const gemv *g)
+{
+    return is_bf16(g) ? QDNN_DATA_BF16 : QDNN_DATA_F16;
+}
+
 static ptx_val is_f16(ptx_builder *b, ptx_val half, ptx_val scale)
 {
     return ptx_setp(b, PTX_EQ, ptx_cvt(b, PTX_F32, ptx_as(b, PTX_F16, half)), scale);
@@ -315,11 +209,13 @@ static ptx_val is_f16(ptx_builder *b, ptx_val half, ptx_val scale)
 
 static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
-    const float offset = (float)offset_of(g);
+    const float offset = placed_offset(&g->w.coding);
     ptx_val half = ptx_as(b, PTX_U16, ptx_cvt(b, is_bf16(g) ? PTX_BF16 : PTX_F16, group->scale));
     numbers[0] = ptx_as(b, PTX_F32, ptx_cvt(b, PTX_U32, half));
-    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -((is_bf16(g) ? 128 : 1024) + offset)));
-    numbers[2] = is_bf16(g) ? numbers[1] : ptx_mul(b, group->scale, ptx_f32(b, -(64 + offset)));
+    numbers[1] = ptx_mul(b, group->scale, ptx_f32(b, -(placed_surplus(mixed_type(g), 0) + offset)));
+    numbers[2] = is_bf16(g)
+                     ? numbers[1]
+                     : ptx_mul(b, group->scale, ptx_f32(b, -(placed_surplus(mixed_type(g), 4) + offset)));
     numbers[3] = group->scale; /* unused; this value is at hand and costs no move */
     ptx_val size = ptx_abs(b, numbers[1]), most = ptx_f32(b, element_largest(QDNN_DATA_F32));
     if (g->spec->stored.scale == QDNN_SCALE_BF16 && !is_bf16(g))
@@ -331,13 +227,9 @@ static ptx_val mixed_prepare(ptx_builder *b, const gemv *g, const group_values *
  * it again. */
 static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned i, ptx_val *pair)
 {
-    const uint32_t flip = g->spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT ? 8 : 0;
     const bool high = i % 2 && !is_bf16(g);
-    const uint32_t exponent = is_bf16(g) ? 0x4300 : high ? 0x5400 : 0x6400;
-    const uint32_t bits = (exponent | (high ? flip << 4 : flip)) * 0x10001u;
-    const unsigned shift = is_bf16(g) ? 4 * i : 4 * (i & 2);
-    *pair = ptx_lop3(b, shift ? ptx_shr(b, word, shift) : word, ptx_u32(b, high ? 0x00F000F0 : 0x000F000F),
-                     ptx_u32(b, bits), (PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+    const unsigned shift = is_bf16(g) ? 4 * i : 4 * (i & 2), places[2] = {high ? 4 : 0, high ? 4 : 0};
+    *pair = placed_pair(b, &g->w.coding, mixed_type(g), shift ? ptx_shr(b, word, shift) : word, places);
     return high ? 2 : 1;
 }
 
@@ -356,51 +248,21 @@ static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
     }
 }
 
-static const gemv_codec mixed_bf16 = {.numbers = PLACES + 1,
-                                      .is_finite = true,
-                                      .is_wide = true,
-                                      .prepare = mixed_prepare,
-                                      .decode = mixed_decode};
-static const gemv_codec mixed = {.numbers = PLACES + 1,
-                                 .is_finite = true,
-                                 .is_wide = true,
-                                 .prepare = mixed_prepare,
-                                 .decode = mixed_decode};
-static const gemv_codec mixed_of_bf16 = {.numbers = PLACES + 1,
-                                         .is_finite = true,
-                                         .is_wide = true,
-                                         .prepare = mixed_prepare,
-                                         .decode = mixed_decode,
-                                         .second = &mixed_bf16};
+#define MIXED(next)                                                                                          \
+    {                                                                                                        \
+        .numbers = PLACES + 1, .is_finite = true, .is_wide = true, .prepare = mixed_prepare,                 \
+        .decode = mixed_decode, .second = next                                                               \
+    }
+static const gemv_codec mixed_bf16 = MIXED(NULL), mixed = MIXED(NULL), mixed_of_bf16 = MIXED(&mixed_bf16);
 
 /* ---- The choice of a codec ---- */
-
-static bool is_integer_type(qdnnDataType_t type)
-{
-    return type == QDNN_DATA_U8 || type == QDNN_DATA_I8 || type == QDNN_DATA_U32 || type == QDNN_DATA_I32;
-}
-
-/* Scales of 16 bits have at most 11 bits of precision, and an offset is a power of two, so zero * scale is
- * exact. */
-static bool scale_is_narrow(const kernel_spec *spec)
-{
-    return spec->stored.scale == QDNN_SCALE_F16 || spec->stored.scale == QDNN_SCALE_BF16;
-}
-
-static bool zero_is_exact(const format_row *format, const kernel_spec *spec)
-{
-    if (format->facts.zero_kind == QDNN_ZERO_NONE)
-        return true;
-    return format->facts.zero_kind == QDNN_ZERO_POINT && scale_is_narrow(spec) &&
-           (spec->stored.zero_packed || is_integer_type(spec->stored.zero));
-}
 
 /* The fast codecs make several numbers per group, which pays only for groups that are long enough. */
 static const gemv_codec *integer_codec(const format_row *format, const kernel_spec *spec)
 {
     const unsigned bits = format->facts.bits, span = gemv_span(format, spec);
     if (bits == 2 || (span && span < 16) || spec->stored.groups == QDNN_GROUPS_DEFAULT ||
-        !zero_is_exact(format, spec))
+        !zero_times_scale_is_exact(&(coding){format, spec}))
         return gemv_codec_plain(format);
     if (bits != 4 && bits != 8)
         return &crossing;
@@ -410,22 +272,20 @@ static const gemv_codec *integer_codec(const format_row *format, const kernel_sp
 /* Ragged rows leave no room for a table in shared memory. */
 const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spec)
 {
-    const unsigned bits = format->facts.bits;
-    if (format->codec == &codec_integer)
+    const codec *codec = format->codec;
+    if (codec->is_integer)
         return integer_codec(format, spec);
-    bool is_looked_up = bits == 4 || format->codec == &codec_e4m3;
-    return is_looked_up && !gemv_is_ragged(spec) ? &gemv_codec_table : gemv_codec_plain(format);
+    return (codec->numbers || codec->is_looked_up) && !gemv_is_ragged(spec) ? &gemv_codec_table
+                                                                            : gemv_codec_plain(format);
 }
 
-/* Targets from sm_89 on convert FP8 in hardware, and need no table for it. */
+/* Targets that convert FP8 in hardware need no table for it. */
 const gemv_codec *gemv_codec_for(const ptx_builder *b, const format_row *format, const kernel_spec *spec)
 {
-    const ptx_sm *sm = ptx_target(b);
     const gemv_codec *codec = gemv_codec_of(format, spec);
-    bool is_converted = sm && sm->number >= 89;
-    if (codec == &gemv_codec_table && format->facts.bits == 8 && is_converted)
+    if (codec == &gemv_codec_table && format->codec->is_looked_up && format->codec->has_pair(b))
         return gemv_codec_plain(format);
-    if (codec == &narrow && sm && sm->number >= 100)
+    if (codec == &narrow && has_mixed_fma(b))
         return spec->stored.scale == QDNN_SCALE_BF16 ? &mixed_of_bf16 : &mixed;
     return codec;
 }

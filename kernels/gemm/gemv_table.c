@@ -11,24 +11,7 @@ static unsigned bits_of(const gemv *g)
  * it. Products of E2M1 and E4M3 are exact either way. */
 int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
 {
-    bool is_converted = ptx_target(b) && ptx_target(b)->number >= 89;
-    return g->codec == &gemv_codec_table && g->w.coding.format->codec == &codec_e2m1 &&
-                   g->spec->stored.scale == QDNN_SCALE_E4M3 && !is_converted
-               ? 120
-               : 0;
-}
-
-static ptx_val power_of_two(ptx_builder *b, int e)
-{
-    return ptx_bits(b, PTX_F32, (uint64_t)(e + 127) << 23);
-}
-
-static ptx_val number_of(ptx_builder *b, const void *user, ptx_val byte, unsigned position)
-{
-    const gemv *g = user;
-    const coding *c = &g->w.coding;
-    ptx_val number = c->format->codec->unit(b, c, &g->w.matrix.q.state, byte, position);
-    return g->scale_exponent ? ptx_mul(b, number, power_of_two(b, g->scale_exponent)) : number;
+    return g->codec == &gemv_codec_table && e4m3_scales_stay_raw(b, &g->w.coding) ? RAW_SCALE_EXPONENT : 0;
 }
 
 /* Entries hold their two numbers in the order of elements. */
@@ -36,13 +19,13 @@ static void table_fill(ptx_builder *b, gemv *g)
 {
     bool swapped = bits_of(g) == 4 && g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
     g->table =
-        byte_table_fill(b, g->table.base, g->shape.warps * WARP, 8 / bits_of(g), swapped, number_of, g);
+        code_table_fill(b, &g->w.matrix.q, g->table.base, g->shape.warps * WARP, swapped, g->scale_exponent);
 }
 
 static ptx_val table_prepare(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
 {
     numbers[0] =
-        g->scale_exponent ? ptx_mul(b, group->scale, power_of_two(b, -g->scale_exponent)) : group->scale;
+        g->scale_exponent ? ptx_mul(b, group->scale, emit_power_of_two(b, -g->scale_exponent)) : group->scale;
     return (ptx_val){0};
 }
 
