@@ -199,24 +199,21 @@ static bool may_be_beyond(unsigned i, bool is_whole)
     return i > 0 && !is_whole;
 }
 
-void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
-                unsigned lanes, const group_values *only, bool is_whole)
+/* The codes of the few elements from index `at` (u64) on, as one word. */
+static ptx_val encoded_word(ptx_builder *b, const quantized *q, const few_elements *few, ptx_val at,
+                            unsigned count, bool is_wide)
 {
-    const unsigned width = width_of(&q->coding), few = elements_of_bytes(width), bytes = few * width / 8;
     const qdnnDataType_t type = q->coding.spec->data;
-    ptx_val start = ptx_add(b, first, ptx_cvt(b, PTX_U64, ptx_mul(b, lane, few))), total = {0}, word = {0};
-    if (may_be_beyond(bytes - 1, is_whole))
-        total = ptx_shr(b, ptx_add(b, ptx_mul(b, end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
-    ptx_val at = ptx_for(b, start, end, ptx_u64(b, (uint64_t)lanes * few));
-    for (unsigned i = 0; i < few; i++) {
+    ptx_val word = {0};
+    for (unsigned i = 0; i < count; i++) {
         ptx_val index = ptx_add(b, at, i);
-        unsigned position = few == 1 ? 0 : quad_position(&q->coding, i);
-        if (may_be_beyond(i, is_whole))
-            ptx_if(b, ptx_setp(b, PTX_LT, index, end));
-        group_values group = only ? *only : flat_group(b, q, index);
-        ptx_val x = emit_load(b, type, ptx_at(b, data, index, element_bytes(type)), 0);
+        const unsigned position = count == 1 ? 0 : quad_position(&q->coding, i);
+        if (may_be_beyond(i, few->is_whole))
+            ptx_if(b, ptx_setp(b, PTX_LT, index, few->end));
+        group_values group = few->only ? *few->only : flat_group(b, q, index);
+        ptx_val x = emit_load(b, type, ptx_at(b, few->data, index, element_bytes(type)), 0);
         ptx_val code = element_encode(b, q, &group, x);
-        if (bytes > 4)
+        if (is_wide)
             code = ptx_cvt(b, PTX_U64, code);
         if (position)
             code = ptx_shl(b, code, position);
@@ -224,16 +221,27 @@ void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first,
             word = ptx_var(b, code);
         else
             ptx_assign(b, word, ptx_or(b, word, code));
-        if (may_be_beyond(i, is_whole))
+        if (may_be_beyond(i, few->is_whole))
             ptx_end_if(b);
     }
+    return word;
+}
+
+void encode_few(ptx_builder *b, const quantized *q, const few_elements *few)
+{
+    const unsigned width = width_of(&q->coding), count = elements_of_bytes(width), bytes = count * width / 8;
+    ptx_val start = ptx_add(b, few->first, ptx_cvt(b, PTX_U64, ptx_mul(b, few->lane, count))), total = {0};
+    if (may_be_beyond(bytes - 1, few->is_whole))
+        total = ptx_shr(b, ptx_add(b, ptx_mul(b, few->end, ptx_u64(b, width)), ptx_u64(b, 7)), 3);
+    ptx_val at = ptx_for(b, start, few->end, ptx_u64(b, (uint64_t)few->lanes * count));
+    ptx_val word = encoded_word(b, q, few, at, count, bytes > 4);
     ptx_val byte = ptx_shr(b, ptx_mul(b, at, ptx_u64(b, width)), 3), address = ptx_add(b, q->codes, byte);
     for (unsigned i = 0; i < bytes; i++) {
         ptx_val part = i ? ptx_shr(b, word, 8 * i) : word;
-        if (may_be_beyond(i, is_whole))
+        if (may_be_beyond(i, few->is_whole))
             ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, byte, i), total));
         ptx_st_global_u8(b, address, (int)i, bytes > 4 ? ptx_cvt(b, PTX_U32, part) : part);
-        if (may_be_beyond(i, is_whole))
+        if (may_be_beyond(i, few->is_whole))
             ptx_end_if(b);
     }
     ptx_end_for(b);

@@ -93,12 +93,17 @@ void stage_store(ptx_builder *b, const stage *s, ptx_val first);
 void codes_put(ptx_builder *b, const quantized *q, ptx_val chunk, ptx_val exists, unsigned elements,
                const ptx_val *quads);
 
-/* Encodes the elements [first, end) of `data` (a pointer to element 0), distributed over `lanes` lanes, each
- * taking as few elements at a time as fill whole bytes; `first` begins a byte. Unused bits of the last byte
- * are 0. `only` is the group of all elements; null: each element's own group is looked up. `is_whole`: `first` and `end` are
- * multiples of 8. */
-void encode_few(ptx_builder *b, const quantized *q, ptx_val data, ptx_val first, ptx_val end, ptx_val lane,
-                unsigned lanes, const group_values *only, bool is_whole);
+/* Elements of a tensor that are encoded a few at a time, distributed over lanes, each taking as few as fill whole bytes. */
+typedef struct few_elements {
+    ptx_val data;       /* pointer to element 0 */
+    ptx_val first, end; /* u64; `first` begins a byte */
+    ptx_val lane;       /* u32 */
+    unsigned lanes;
+    const group_values *only; /* the group of all of them; null: each element's own is looked up */
+    bool is_whole;            /* first and end are multiples of 8 */
+} few_elements;
+/* Unused bits of the last byte are 0. */
+void encode_few(ptx_builder *b, const quantized *q, const few_elements *few);
 
 /* One code (u32) of a tensor, at any index (u64). */
 ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);

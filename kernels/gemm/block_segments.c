@@ -286,16 +286,13 @@ static void segment_window(ptx_builder *b, const blocks *s, void *user, ptx_val 
     ptx_end_for(b);
 }
 
-/* Whether rows can be copied by vectors. */
-static ptx_val rows_are_aligned(ptx_builder *b, const blocks *s, const segments *g)
+ptx_val blocks_segments_begin(ptx_builder *b, blocks *s, segments *g)
 {
+    *g = segments_begin(b, s);
     return emit_aligned(b, ptx_or(b, s->args.all.operand[QDNN_OPERAND_CODES], g->row_bytes), LOAD_BYTES);
 }
 
-void blocks_segments_pass(ptx_builder *b, blocks *s)
+void blocks_segments_pass(ptx_builder *b, const blocks *s, segments *g)
 {
-    segments g = segments_begin(b, s);
-    ptx_uniform(b);
-    ptx_if(b, rows_are_aligned(b, s, &g));
-    blocks_pass(b, s, s->share.fast, segment_window, &g);
+    blocks_pass(b, s, s->share.fast, segment_window, g);
 }

@@ -18,7 +18,7 @@ typedef struct segment_shape {
 } segment_shape;
 
 /* The warp copies the segments of its rows; each thread copies a part of those of its own team. */
-typedef struct segments {
+struct segments {
     segment_shape shape;
     ptx_val row_bytes;                   /* u64 */
     ptx_val from[BLOCKS_OUTPUTS_MAX];    /* addresses of this thread's first vector in a row */
@@ -30,7 +30,7 @@ typedef struct segments {
     ptx_val between_at[BETWEEN_ROUNDS]
                       [BETWEEN_UNITS_MAX]; /* u32: what the thread loads per round, for the first output */
     ptx_val turn, head[2]; /* selectors: shift two aligned words into one; pick the thread's scales */
-} segments;
+};
 
 /* Where byte `at` (u32) of a segment lies, relative to its first run, when segments lie between the
  * entries of a table. */

@@ -1,7 +1,7 @@
 /* Products with GGUF blocks and a few rows of x: blocks are decoded in registers, each once for all rows.
  * A team of 8 threads sums up to four outputs (of a gated pair, both); a warp has four teams. x is staged
  * in shared memory as f32, a window of a few rounds at a time, in the order in which threads read it. */
-#include "kernels/gemm/blocks.h"
+#include "kernels/gemm/block_segments.h"
 #include "kernels/formats/placed.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/teams.h"
@@ -452,27 +452,46 @@ static ptx_val went_wrong(ptx_builder *b, const blocks *s)
     return ptx_bar_red_or(b, 0, wrong);
 }
 
-/* Runs the fast decode first; if that met numbers that it cannot handle, the plain one starts over. */
+static bool is_guarded(const blocks *s)
+{
+    return s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING || s->reader.in_units;
+}
+
+/* Sets `again` (variable u32) where the fast decode met numbers that it cannot handle. */
+static void check_pass(ptx_builder *b, const blocks *s, ptx_val again)
+{
+    if (is_guarded(s))
+        ptx_assign(b, again, ptx_selp(b, ptx_u32(b, 1), ptx_u32(b, 0), went_wrong(b, s)));
+}
+
+/* By way of shared memory, where rows can be copied there by vectors. */
+static void copied_pass(ptx_builder *b, blocks *s, ptx_val again)
+{
+    segments g;
+    ptx_val aligned = blocks_segments_begin(b, s, &g);
+    ptx_uniform(b);
+    ptx_if(b, aligned);
+    blocks_segments_pass(b, s, &g);
+    end_units(b, s);
+    ptx_assign(b, again, ptx_u32(b, 0));
+    check_pass(b, s, again);
+    ptx_end_if(b);
+}
+
+/* Runs the fast decode first; if that met numbers that it cannot handle, or was not possible, the plain one starts over. */
 static void multiply(ptx_builder *b, blocks *s)
 {
     const bool direct = blocks_are_direct(s->share.layout);
-    const bool guarded =
-        s->x.largest.kind != PTX_NOTHING || s->reader.guard.kind != PTX_NOTHING || s->reader.in_units;
     begin_sums(b, s);
     begin_units(b, s);
     ptx_val again = ptx_var(b, ptx_u32(b, !direct));
     if (direct) {
         blocks_direct_pass(b, s);
+        check_pass(b, s, again);
     } else {
-        blocks_segments_pass(b, s);
-        end_units(b, s);
-        ptx_assign(b, again, ptx_u32(b, 0));
+        copied_pass(b, s, again);
     }
-    if (guarded)
-        ptx_assign(b, again, ptx_selp(b, ptx_u32(b, 1), ptx_u32(b, 0), went_wrong(b, s)));
-    if (!direct)
-        ptx_end_if(b);
-    if (!direct || guarded) {
+    if (!direct || is_guarded(s)) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_NE, again, 0));
         clear_sums(b, s);

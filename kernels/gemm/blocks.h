@@ -68,8 +68,9 @@ void blocks_direct_pass(ptx_builder *b, const blocks *s);
 
 /* Bytes of shared memory that blocks take. */
 unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs);
-/* The pass opens an `if` that the caller closes: it is taken where rows of blocks can be copied by
- * vectors. */
-void blocks_segments_pass(ptx_builder *b, blocks *s);
+/* Sets up the copies of rows; returns a predicate: they can be copied by vectors, so that there can be a pass. */
+typedef struct segments segments;
+ptx_val blocks_segments_begin(ptx_builder *b, blocks *s, segments *g);
+void blocks_segments_pass(ptx_builder *b, const blocks *s, segments *g);
 
 #endif

@@ -155,36 +155,36 @@ static void add_chunk(ptx_builder *b, const gemv *g, const gemv_reading *r, unsi
         }
 }
 
-static bool is_bytes(const gemv *g)
+/* The weights of a chunk of output i, or of a pair of chunks, as add_chunk takes them. */
+static void decode_chunk(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round, unsigned chunk,
+                         unsigned i, const ptx_val *words, round_numbers *all, ptx_val w[2 * CHUNK])
 {
-    return g->w.coding.format->facts.bits == 8;
+    const bool at_once = g->in_pairs && g->codec->decode_pair && gemv_has_nibbles(g);
+    ptx_val scales[2];
+    for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
+        const unsigned this = chunk + j * gemv_sums_of(g);
+        const ptx_val *numbers = chunk_numbers(b, g, r, round, i, this, all);
+        scales[j] = numbers[0];
+        if (!at_once)
+            g->codec->decode(b, g, words, this, numbers, w + CHUNK * j);
+    }
+    if (at_once)
+        g->codec->decode_pair(b, g, words, chunk, chunk + gemv_sums_of(g), w);
+    else if (g->in_pairs)
+        pair_weights(b, w);
+    if (gemv_scales_last(g))
+        scale_pairs(b, g, w, scales);
 }
 
 void gemv_compute_round(ptx_builder *b, const gemv *g, const gemv_reading *r, unsigned round,
                         const gemv_words words)
 {
-    const gemv_shape *s = &g->shape;
     ptx_val w[GEMV_OUTPUTS_MAX][2 * CHUNK];
     round_numbers all[GEMV_OUTPUTS_MAX] = {0};
     for (unsigned chunk = 0; chunk < gemv_sums_of(g); chunk++) {
-        for (unsigned i = 0; i < s->outputs; i++) {
-            const bool at_once = g->in_pairs && g->codec->decode_pair && !is_bytes(g);
-            ptx_val scales[2];
-            for (unsigned j = 0; j < gemv_chunks_together(g); j++) {
-                const unsigned this = chunk + j * gemv_sums_of(g);
-                const ptx_val *numbers = chunk_numbers(b, g, r, round, i, this, &all[i]);
-                scales[j] = numbers[0];
-                if (!at_once)
-                    g->codec->decode(b, g, words[i], this, numbers, w[i] + CHUNK * j);
-            }
-            if (at_once)
-                g->codec->decode_pair(b, g, words[i], chunk, chunk + gemv_sums_of(g), w[i]);
-            else if (g->in_pairs)
-                pair_weights(b, w[i]);
-            if (gemv_scales_last(g))
-                scale_pairs(b, g, w[i], scales);
-        }
-        add_chunk(b, g, r, round, chunk, 0, s->outputs, w);
+        for (unsigned i = 0; i < g->shape.outputs; i++)
+            decode_chunk(b, g, r, round, chunk, i, words[i], &all[i], w[i]);
+        add_chunk(b, g, r, round, chunk, 0, g->shape.outputs, w);
     }
 }
 
@@ -498,24 +498,33 @@ static void begin_block(ptx_builder *b, gemv *g)
         g->rows[i] = weights_row(b, g, i);
 }
 
-/* Lays out shared memory. If the launch provides memory for a table, x lies between its entries, and so do
+/* Shared memory for x and for numbers. If the launch provides memory for a table, x lies between its entries, and so do
  * numbers if there is no room elsewhere; on targets that use no table, both take its place. */
+static void place_inputs(ptx_builder *b, gemv *g, ptx_val dynamic, unsigned numbers)
+{
+    const bool has_table = g->codec->open, is_dynamic = dynamic.kind != PTX_NOTHING;
+    const unsigned x = g->shape.rows * g->shape.tile * 4;
+    g->stretch = has_table ? 2 : 1;
+    if (!is_dynamic)
+        g->x_shared = ptx_shared(b, "x_tile", PTX_F32, x / 4, LOAD_BYTES);
+    else
+        g->x_shared = has_table ? ptx_add(b, dynamic, BYTE_TABLE_RUN) : dynamic;
+    if (!numbers)
+        return;
+    if (g->shape.numbers_between || (is_dynamic && !has_table))
+        g->numbers_shared = ptx_add(b, g->x_shared, (int)(g->stretch * x));
+    else
+        g->numbers_shared = ptx_shared(b, "numbers", PTX_F32, numbers / 4, LOAD_BYTES);
+}
+
 static void begin_shared(ptx_builder *b, gemv *g, bool is_dynamic)
 {
-    const gemv_shape *s = &g->shape;
-    const unsigned x = s->rows * s->tile * 4, numbers = s->span ? gemv_numbers_bytes(s, g->codec) : 0;
-    ptx_val all = is_dynamic ? ptx_shared_dynamic(b, BYTE_TABLE_RUN) : (ptx_val){0};
-    g->table.base = all;
-    g->stretch = g->codec->open ? 2 : 1;
+    const unsigned numbers = g->shape.span ? gemv_numbers_bytes(&g->shape, g->codec) : 0;
+    ptx_val dynamic = is_dynamic ? ptx_shared_dynamic(b, BYTE_TABLE_RUN) : (ptx_val){0};
+    place_inputs(b, g, dynamic, numbers);
+    g->table.base = dynamic;
     g->scale_exponent = gemv_scale_exponent(b, g);
-    g->x_shared = !is_dynamic      ? ptx_shared(b, "x_tile", PTX_F32, x / 4, LOAD_BYTES)
-                  : g->codec->open ? ptx_add(b, all, BYTE_TABLE_RUN)
-                                   : all;
-    if (numbers)
-        g->numbers_shared = s->numbers_between || (is_dynamic && !g->codec->open)
-                                ? ptx_add(b, g->x_shared, (int)(g->stretch * x))
-                                : ptx_shared(b, "numbers", PTX_F32, numbers / 4, LOAD_BYTES);
-    else if (g->codec->prepare)
+    if (!numbers && g->codec->prepare)
         g->serves = g->codec->prepare(b, g, &g->w.matrix.q.only, g->only);
     if (g->codec->open)
         g->codec->open(b, g);

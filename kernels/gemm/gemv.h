@@ -251,6 +251,8 @@ const gemv_codec *gemv_codec_plain(const format_row *format);
 extern const gemv_codec gemv_codec_table;                     /* gemv_table.c */
 int gemv_scale_exponent(const ptx_builder *b, const gemv *g); /* gemv_table.c */
 
+/* Whether two codes share a byte. */
+bool gemv_has_nibbles(const gemv *g);
 /* Whether decode leaves scales out. */
 bool gemv_scales_last(const gemv *g);
 

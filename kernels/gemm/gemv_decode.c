@@ -6,6 +6,11 @@ static unsigned bits_of(const gemv *g)
     return g->w.coding.format->facts.bits;
 }
 
+bool gemv_has_nibbles(const gemv *g)
+{
+    return bits_of(g) == 4;
+}
+
 /* Whether the nibbles of a byte are in reverse order. Rows that begin anywhere are put in order when they
  * are copied. */
 static bool nibbles_are_swapped(const gemv *g)

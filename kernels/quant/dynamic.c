@@ -294,8 +294,9 @@ static void encode_elements(ptx_builder *b, const dynamic_kernel *k, ptx_val end
     ptx_val count = ptx_selp(b, ptx_sub(b, end, k->first), ptx_u64(b, 0), stores);
     ptx_val moved =
         ptx_mul(b, ptx_sub(b, k->first, k->to_first), ptx_u64(b, element_bytes(k->q.coding.spec->data)));
-    encode_few(b, &k->q, ptx_add(b, k->x, moved), k->to_first, ptx_add(b, k->to_first, count), k->lane,
-               k->plan.team.lanes, group, true);
+    ptx_val to_end = ptx_add(b, k->to_first, count), data = ptx_add(b, k->x, moved);
+    const few_elements few = {data, k->to_first, to_end, k->lane, k->plan.team.lanes, group, true};
+    encode_few(b, &k->q, &few);
 }
 
 /* Stores the numbers of consecutive groups together; if each group has its own place, the first lane of its
@@ -364,11 +365,11 @@ void emit_dynamic(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     ptx_if(b, whole);
     store_chunks(b, &k, stores, &group, x);
     ptx_else(b);
+    const few_elements few = {k.x, k.first, end, k.lane, k.plan.team.lanes, &group, false};
     if (spec->row_index)
         encode_elements(b, &k, end, stores, &group);
     else
-        encode_few(b, &k.q, k.x, k.first, end, k.lane, k.plan.team.lanes, &group,
-                   false); /* reads its elements again */
+        encode_few(b, &k.q, &few); /* reads its elements again */
     ptx_end_if(b);
 }
 

@@ -55,7 +55,9 @@ static void emit_flat(ptx_builder *b, const kernel_row *row, const kernel_spec *
     if (!codes_are_direct(&t.q.coding))
         stage_store(b, &t.stage, tile_codes_at(b, &t, t.first));
     ptx_else(b);
-    encode_few(b, &t.q, t.data, t.first, t.end, ptx_tid_x(b), TILE_BLOCK, NULL, false);
+    const few_elements few = {
+        .data = t.data, .first = t.first, .end = t.end, .lane = ptx_tid_x(b), .lanes = TILE_BLOCK};
+    encode_few(b, &t.q, &few);
     ptx_end_if(b);
 }
 

@@ -69,30 +69,40 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
 
-/* ldmatrix loads x of two steps for eight rows or, with more rows, of one step for sixteen. The branch
- * over the rows after HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no
+/* Multiplies the columns by rows [from, end) of x, in tiles of eight, whose x of the step lies at `x_at`. ldmatrix loads x of
+ * two steps for eight rows or, with more rows, of one step for sixteen. */
+static void multiply_rows(ptx_builder *b, const stream *s, ptx_val a[2][TILES][4], ptx_val x_lane, int x_at,
+                          unsigned from, unsigned end)
+{
+    const bool two_steps = s->m_tiles == 1;
+    const unsigned rows_8 = 8 * stream_x_line_bytes(s);
+    for (unsigned i = from; i < end; i += 2) {
+        ptx_val x[4];
+        ptx_ldmatrix(b, x_lane, (int)(i * rows_8) + x_at, x, 4);
+        for (unsigned j = 0; j < 2; j++)
+            for (unsigned q = 0; q < TILES; q++)
+                multiply(b, s, a[two_steps ? j : 0][q], &x[2 * j], s->sums[q][i + (two_steps ? 0 : j)]);
+    }
+}
+
+/* The branch over the rows after HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no
  * registers. */
 static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
 {
-    const unsigned steps = s->m_tiles > 1 ? 1 : 2, rows_8 = 8 * stream_x_line_bytes(s);
-    const unsigned end = (unit + 1) * steps_of_unit(s);
+    const unsigned steps = s->m_tiles > 1 ? 1 : 2, end = (unit + 1) * steps_of_unit(s);
     const int x_unit = (int)(unit % s->phase_units / s->form.unit_elements * s->chunk);
+    const unsigned first_tiles = s->rows > HALF_ROWS ? HALF_ROWS / 8 : s->m_tiles;
     for (unsigned step = unit * steps_of_unit(s); step < end; step += steps) {
-        ptx_val a[2][TILES][4], x[4];
+        ptx_val a[2][TILES][4], x_lane = s->x_lane[step % UNIT_STEPS];
         for (unsigned j = 0; j < steps; j++)
             decode_step(b, s, w, step + j, a[j]);
-        for (unsigned i = 0; i < s->m_tiles; i += 2) {
-            if (8 * i == HALF_ROWS) {
-                ptx_uniform(b);
-                ptx_if(b, s->has_more);
-            }
-            ptx_ldmatrix(b, s->x_lane[step % UNIT_STEPS], (int)(i * rows_8) + x_unit, x, 4);
-            for (unsigned j = 0; j < 2; j++)
-                for (unsigned q = 0; q < TILES; q++)
-                    multiply(b, s, a[steps > 1 ? j : 0][q], &x[2 * j], s->sums[q][i + (steps > 1 ? 0 : j)]);
-        }
-        if (s->rows > HALF_ROWS)
-            ptx_end_if(b);
+        multiply_rows(b, s, a, x_lane, x_unit, 0, first_tiles);
+        if (first_tiles == s->m_tiles)
+            continue;
+        ptx_uniform(b);
+        ptx_if(b, s->has_more);
+        multiply_rows(b, s, a, x_lane, x_unit, first_tiles, s->m_tiles);
+        ptx_end_if(b);
     }
 }
 
