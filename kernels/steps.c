@@ -14,7 +14,7 @@ static bool has_operand(const kernel_row *row, const kernel_spec *spec, int oper
 {
     if (row->operation->takes)
         return row->operation->takes(spec, operand);
-    bool scales = spec->stored.groups != QDNN_GROUPS_DEFAULT && row->format->facts.block == QDNN_BLOCK_NONE;
+    bool scales = spec->stored.groups != QDNN_GROUPS_DEFAULT && !format_is_blocks(row->format);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_SCALE:
         return scales;

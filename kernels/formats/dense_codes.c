@@ -7,6 +7,21 @@ static unsigned width_of(const coding *c)
     return c->format->facts.bits;
 }
 
+bool codes_are_nibbles(const coding *c)
+{
+    return width_of(c) == 4;
+}
+
+bool codes_are_bytes(const coding *c)
+{
+    return width_of(c) == 8;
+}
+
+bool nibbles_are_swapped(const coding *c)
+{
+    return codes_are_nibbles(c) && c->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;
+}
+
 unsigned quad_position(const coding *c, unsigned element)
 {
     bool swapped = c->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST;

@@ -87,7 +87,10 @@ typedef struct minifloat {
     unsigned largest_exponent; /* emax of the MX rule: the exponent of `largest` */
     /* all bits but the sign set, in formats without infinity; E5M2 is IEEE-like and has both */
     bool has_nan;
+    bool is_fp8;  /* 8 bits, which tensor cores multiply */
+    bool is_half; /* the upper half of an f16 */
 } minifloat;
+const minifloat *minifloat_of(qdnnDataType_t type); /* F8E4M3, F8E5M2 */
 extern const minifloat float_e2m1, float_e2m3, float_e3m2, float_e4m3, float_e5m2;
 
 struct format_row {

@@ -2,11 +2,16 @@
  * every SM; FP8 uses its own instructions on SMs that have them, with the same bits. */
 #include "kernels/formats/pairs.h"
 
-const minifloat float_e2m1 = {2, 1, 1, 6, 2, false};
-const minifloat float_e2m3 = {2, 3, 1, 7.5f, 2, false};
-const minifloat float_e3m2 = {3, 2, 3, 28, 4, false};
-const minifloat float_e4m3 = {4, 3, 7, 448, 8, true};
-const minifloat float_e5m2 = {5, 2, 15, 57344, 15, true};
+const minifloat float_e2m1 = {2, 1, 1, 6, 2, false, false, false};
+const minifloat float_e2m3 = {2, 3, 1, 7.5f, 2, false, false, false};
+const minifloat float_e3m2 = {3, 2, 3, 28, 4, false, false, false};
+const minifloat float_e4m3 = {4, 3, 7, 448, 8, true, true, false};
+const minifloat float_e5m2 = {5, 2, 15, 57344, 15, true, true, true};
+
+const minifloat *minifloat_of(qdnnDataType_t type)
+{
+    return type == QDNN_DATA_F8E4M3 ? &float_e4m3 : &float_e5m2;
+}
 
 static unsigned code_bits(const minifloat *f)
 {
@@ -22,7 +27,7 @@ static uint32_t power_of_two(int e)
 static bool has_fp8_cvt(const ptx_builder *b, const minifloat *f)
 {
     const ptx_sm *sm = ptx_target(b);
-    return (f == &float_e4m3 || f == &float_e5m2) && sm && sm->number >= 89;
+    return f->is_fp8 && sm && sm->number >= 89;
 }
 
 /* ---- Encoding ---- */
@@ -130,7 +135,7 @@ static ptx_val pair_by_product(ptx_builder *b, const minifloat *f, qdnnDataType_
 /* Shifting the magnitudes to the place of exponent and fraction in f16 gives 2^-8 times their value, also for
  * subnormals. The magnitude of NaN is all ones: adding 1 carries into bit 14, which completes the exponent of
  * a NaN. */
-ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops)
+static ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops)
 {
     ptx_val rest = ptx_and(b, ptx_shr(b, tops, 1), ptx_u32(b, 0x3F803F80));
     ptx_val carried = ptx_add(b, rest, ptx_u32(b, 0x00800080));
@@ -153,6 +158,17 @@ void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out
         ptx_val high = ptx_prmt(b, word, ptx_u32(b, 0), ptx_u32(b, i ? 0x3424 : 0x1404));
         out[i] = from == &float_e5m2 ? high : ptx_as(b, PTX_U32, pair_of_e4m3(b, high));
     }
+}
+
+bool fp8_is_moved(const ptx_builder *b, const minifloat *from)
+{
+    return from->is_half || !has_fp8_cvt(b, from);
+}
+
+ptx_val fp8_tops_to_f16(ptx_builder *b, const minifloat *from, ptx_val tops)
+{
+    return from->is_half ? ptx_and(b, tops, ptx_u32(b, 0xFF00FF00))
+                         : ptx_as(b, PTX_U32, pair_of_e4m3(b, tops));
 }
 
 /* FP8 has a conversion of pairs to f16x2; bf16 represents the same numbers, and is reached by way of f32. */

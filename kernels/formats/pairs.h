@@ -56,12 +56,13 @@ ptx_val pair_constant(ptx_builder *b, qdnnDataType_t type, float first, float se
 /* x + y and x * y, rounded once. On sm_80 the only bf16 arithmetic is fma. */
 ptx_val pair_add(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
 ptx_val pair_mul(ptx_builder *b, qdnnDataType_t type, ptx_val x, ptx_val y);
-/* Converts two E4M3 codes to an f16x2. They are in the upper bytes of the halves of a u32, whose lower bytes
- * are 0. NaN becomes some NaN. */
-ptx_val pair_of_e4m3(ptx_builder *b, ptx_val tops);
 /* Converts the four codes in a u32, E4M3 or E5M2, to two f16x2 (u32). NaN becomes some NaN: `mma` treats all
  * NaN alike. */
 void fp8_to_f16(ptx_builder *b, const minifloat *from, ptx_val word, ptx_val out[2]);
+/* Whether bits are moved to convert to f16, as no instruction does it or none is needed; and codes in the upper bytes of
+ * halves, whose lower bytes are arbitrary, as an f16x2 (u32). */
+bool fp8_is_moved(const ptx_builder *b, const minifloat *from);
+ptx_val fp8_tops_to_f16(ptx_builder *b, const minifloat *from, ptx_val tops);
 /* Moves codes of `bits` bits to bits `first_at` and `second_at` of the two halves of a u32; the bits around
  * them are arbitrary. */
 ptx_val pair_place(ptx_builder *b, unsigned bits, code_place first, unsigned first_at, code_place second,

@@ -108,18 +108,26 @@ ptx_val placed_pair(ptx_builder *b, const coding *c, qdnnDataType_t type, ptx_va
 
 /* ---- Moves ---- */
 
+const unsigned *placed_few(const coding *c)
+{
+    static const unsigned places[9][PLACED_FEW] = {
+        [3] = {0, 3, 6}, [4] = {8, 12, 16}, [5] = {0, 5, 10}, [6] = {0, 6, 12}, [8] = {0, 8, 16}};
+    const unsigned *few = places[bits_of(c)];
+    return few[1] ? few : NULL;
+}
+
 const placed_moves *placed_moves_few(const coding *c)
 {
     static const placed_moves nibbles = {{8, 0, -12}, {0, 0, 1, 1, 1, 2, 2, 2}},
                               bytes = {{0, -8}, {0, 0, 0, 1}};
-    return bits_of(c) == 4 ? &nibbles : &bytes;
+    return codes_are_nibbles(c) ? &nibbles : &bytes;
 }
 
 const placed_moves *placed_moves_one(const coding *c)
 {
     static const placed_moves nibbles = {{0, -12}, {0, 0, 0, 0, 0, 1, 1, 1}},
                               bytes = {{0, -16}, {0, 0, 1, 1}};
-    return bits_of(c) == 4 ? &nibbles : &bytes;
+    return codes_are_nibbles(c) ? &nibbles : &bytes;
 }
 
 placed_word placed_word_of(ptx_builder *b, const placed_moves *m, ptx_val word)

@@ -61,7 +61,10 @@ typedef struct placed_moves {
     uint8_t of[8]; /* by which of them a code moves, in the order of a word */
 } placed_moves;
 
-/* Few places (three): of codes that share their group's numbers. */
+/* Few places: of codes that share their group's numbers. Codes that cross words are moved PLACED_FEW at a time, the first
+ * to bit 0. Null: there are none for such codes. */
+enum { PLACED_FEW = 3 };
+const unsigned *placed_few(const coding *c);
 const placed_moves *placed_moves_few(const coding *c);
 /* One shift: where every code has numbers of its own. */
 const placed_moves *placed_moves_one(const coding *c);

@@ -40,23 +40,27 @@ ptx_val element_encode(ptx_builder *b, const quantized *q, const group_values *g
     return q->coding.format->codec->encode(b, &q->coding, group, quotient);
 }
 
-static void quad_units(ptx_builder *b, const quantized *q, ptx_val word, ptx_val units[QUAD])
+void quad_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                const unsigned positions[QUAD], ptx_val units[QUAD])
 {
-    const codec *codec = q->coding.format->codec;
-    if (q->coding.format->facts.bits == 8 && codec->units_of_bytes) {
-        codec->units_of_bytes(b, &q->coding, &q->state, word, units);
+    const codec *codec = c->format->codec;
+    if (codes_are_bytes(c) && codec->units_of_bytes) {
+        codec->units_of_bytes(b, c, state, word, units);
         return;
     }
     for (unsigned i = 0; i < QUAD; i++)
-        units[i] = codec->unit(b, &q->coding, &q->state, word, quad_position(&q->coding, i));
+        units[i] = codec->unit(b, c, state, word, positions[i]);
 }
 
 void chunk_decode(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *quads,
                   unsigned elements, ptx_val *y)
 {
+    unsigned positions[QUAD];
+    for (unsigned i = 0; i < QUAD; i++)
+        positions[i] = quad_position(&q->coding, i);
     for (unsigned k = 0; k < elements; k += QUAD) {
         ptx_val units[QUAD];
-        quad_units(b, q, quads[k / QUAD], units);
+        quad_units(b, &q->coding, &q->state, quads[k / QUAD], positions, units);
         for (unsigned i = 0; i < QUAD; i++) {
             group_values group = chunk_group_at(b, q, groups, k + i);
             y[k + i] = group_decode(b, &q->coding, &q->side, &group, units[i]);

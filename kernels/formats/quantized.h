@@ -57,6 +57,11 @@ ptx_val chunk_groups_aligned(ptx_builder *b, const quantized *q, ptx_val all);
  * quad_position. */
 unsigned quad_position(const coding *c, unsigned element);
 
+/* Whether two codes share a byte, or each has one; and whether the first of two is the upper nibble. */
+bool codes_are_nibbles(const coding *c);
+bool codes_are_bytes(const coding *c);
+bool nibbles_are_swapped(const coding *c);
+
 /* Whether the codes of a chunk take 1, 2, 4 or 8 bytes; if not, they go through shared memory. */
 bool codes_are_direct(const coding *c);
 
@@ -110,6 +115,9 @@ ptx_val code_at(ptx_builder *b, const quantized *q, ptx_val index);
 
 /* ---- Elements ---- */
 
+/* The numbers of four codes in a word, in units of their scales. Codes that are bytes fill it; others are at these bits. */
+void quad_units(ptx_builder *b, const coding *c, const codec_state *state, ptx_val word,
+                const unsigned positions[QUAD], ptx_val units[QUAD]);
 /* The f32 values of a chunk. */
 void chunk_decode(ptx_builder *b, const quantized *q, const chunk_groups *groups, const ptx_val *quads,
                   unsigned elements, ptx_val *y);

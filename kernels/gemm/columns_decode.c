@@ -15,7 +15,7 @@ unsigned code_bits(const coding *c)
 /* Whether two threads share a word. */
 bool code_is_half(const coding *c)
 {
-    return code_bits(c) == 4 && code_width(c) == QUAD;
+    return codes_are_nibbles(c) && code_width(c) == QUAD;
 }
 
 /* With more than 8 rows of x, a thread has four columns: there are no registers for more sums. */
@@ -38,7 +38,7 @@ unsigned code_quad_distance(const coding *c)
 /* The bit of column k in its word. */
 static unsigned position_of(const coding *c, unsigned k)
 {
-    if (code_bits(c) == 8)
+    if (codes_are_bytes(c))
         return quad_position(c, k % QUAD);
     const bool is_awq = c->spec->stored.layout == QDNN_LAYOUT_AWQ;
     return (is_awq ? stream_position(4, true, k % QUAD) : quad_position(c, k % QUAD)) +
@@ -133,16 +133,14 @@ static void units_decode(ptx_builder *b, const columns *s, const ptx_val *words,
                          ptx_val *out)
 {
     const coding *c = &s->w.coding;
-    const codec *codec = c->format->codec;
-    const codec_state *state = &s->w.matrix.q.state;
     ptx_val units[CODE_COLUMNS];
-    for (unsigned k = 0; k < s->width; k++)
-        if (code_bits(c) == 4)
-            units[k] = codec->unit(b, c, state, words[0], position_of(c, k));
-        else if (!codec->units_of_bytes)
-            units[k] = codec->unit(b, c, state, words[k / QUAD], position_of(c, k));
-        else if (k % QUAD == 0)
-            codec->units_of_bytes(b, c, state, words[k / QUAD], &units[k]);
+    for (unsigned k = 0; k < s->width; k += QUAD) {
+        unsigned positions[QUAD];
+        for (unsigned i = 0; i < QUAD; i++)
+            positions[i] = position_of(c, k + i);
+        quad_units(b, c, &s->w.matrix.q.state, words[codes_are_bytes(c) ? k / QUAD : 0], positions,
+                   &units[k]);
+    }
     scale_units(b, s, units, n, out);
 }
 
@@ -163,11 +161,9 @@ static void table_decode(ptx_builder *b, const columns *s, const ptx_val *words,
 bool codes_have_raw_scales(const ptx_builder *b, const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return c->format->codec == &codec_e2m1 && spec->stored.scale == QDNN_SCALE_E4M3 &&
-           !codes_have_one_group(spec) && spec->stored.group_rows == 1 &&
+    return e4m3_scales_stay_raw(b, c) && !codes_have_one_group(spec) && spec->stored.group_rows == 1 &&
            spec->stored.scale_order == QDNN_SCALE_ORDER_DEFAULT &&
-           spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && codes_have_table(b, c) &&
-           ptx_target(b)->number < 89;
+           spec->stored.scale_swizzle == QDNN_SWIZZLE_NONE && codes_have_table(b, c);
 }
 
 static const code_way by_table = {
@@ -221,11 +217,10 @@ static const code_way *integer_way(const coding *c)
 const code_way *code_way_of(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    const unsigned bits = code_bits(c);
     const bool is_bytes =
         spec->stored.layout == QDNN_LAYOUT_BYTES || spec->stored.layout == QDNN_LAYOUT_WORDS_ROWS;
-    if (format_is_plain(c->format) || (bits != 4 && bits != 8) || !groups_serve(spec) ||
-        !(is_bytes || (spec->stored.layout == QDNN_LAYOUT_AWQ && bits == 4)))
+    if (format_is_plain(c->format) || !(codes_are_nibbles(c) || codes_are_bytes(c)) || !groups_serve(spec) ||
+        !(is_bytes || (spec->stored.layout == QDNN_LAYOUT_AWQ && codes_are_nibbles(c))))
         return NULL;
     if (c->format->codec->is_integer)
         return integer_way(c);

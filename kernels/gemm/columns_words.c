@@ -24,8 +24,8 @@ static bool zero_may_be_large(const coding *c)
 bool words_are_cheap(const coding *c)
 {
     const kernel_spec *spec = c->spec;
-    return spec->product.tile_rows <= ROWS_MAX && c->format->codec->is_integer &&
-           c->format->facts.bits == CODE_BITS && spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
+    return spec->product.tile_rows <= ROWS_MAX && c->format->codec->is_integer && codes_are_nibbles(c) &&
+           spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED &&
            spec->stored.groups == QDNN_GROUPS_COLUMNS && c->format->facts.zero_kind != QDNN_ZERO_MINIMUM &&
            !spec->stored.global_scale && matrix_rows_share_groups(spec, COLUMNS_STRETCH) &&
            (!format_has_zero(c->format) || zero_is_integer(spec));

@@ -8,21 +8,20 @@ static unsigned bits_of(const gemv *g)
 
 bool gemv_has_nibbles(const gemv *g)
 {
-    return bits_of(g) == 4;
+    return codes_are_nibbles(&g->w.coding);
 }
 
-/* Whether the nibbles of a byte are in reverse order. Rows that begin anywhere are put in order when they
- * are copied. */
-static bool nibbles_are_swapped(const gemv *g)
+/* Rows that begin anywhere are put in order when they are copied. */
+static bool is_swapped(const gemv *g)
 {
-    return bits_of(g) == 4 && g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->shape.is_ragged;
+    return nibbles_are_swapped(&g->w.coding) && !g->shape.is_ragged;
 }
 
 /* The word that has element i of a chunk, and the code's place in it. */
 static unsigned word_of(const gemv *g, unsigned chunk, unsigned element, unsigned *position)
 {
     const unsigned bits = bits_of(g);
-    unsigned bit = (CHUNK * chunk + (nibbles_are_swapped(g) ? element ^ 1 : element)) * bits;
+    unsigned bit = (CHUNK * chunk + (is_swapped(g) ? element ^ 1 : element)) * bits;
     *position = bit % 32;
     return bit / 32;
 }
@@ -57,21 +56,17 @@ static ptx_val any_prepare(ptx_builder *b, const gemv *g, const group_values *gr
 
 static void any_units(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, ptx_val out[CHUNK])
 {
-    const coding *c = &g->w.coding;
-    const codec *codec = c->format->codec;
-    const codec_state *state = &g->w.matrix.q.state;
-    if (bits_of(g) == 8 && codec->units_of_bytes) {
-        codec->units_of_bytes(b, c, state, words[2 * chunk], out);
-        codec->units_of_bytes(b, c, state, words[2 * chunk + 1], out + 4);
-        return;
-    }
-    ptx_val quad = {0};
-    for (unsigned i = 0; i < CHUNK; i++) {
-        unsigned position, word = word_of(g, chunk, i, &position);
-        if (codes_cross_words(g) && i % QUAD == 0)
+    for (unsigned i = 0; i < CHUNK; i += QUAD) {
+        unsigned positions[QUAD], word = 0;
+        for (unsigned j = 0; j < QUAD; j++)
+            word = word_of(g, chunk, i + j, &positions[j]);
+        ptx_val quad = words[word];
+        if (codes_cross_words(g)) {
             quad = few_codes(b, g, words, chunk, i, QUAD);
-        out[i] = codes_cross_words(g) ? codec->unit(b, c, state, quad, i % QUAD * bits_of(g))
-                                      : codec->unit(b, c, state, words[word], position);
+            for (unsigned j = 0; j < QUAD; j++)
+                positions[j] = j * bits_of(g);
+        }
+        quad_units(b, &g->w.coding, &g->w.matrix.q.state, quad, positions, out + i);
     }
 }
 
@@ -130,14 +125,11 @@ const gemv_codec *gemv_codec_plain(const format_row *format)
 
 /* ---- Integers decoded where they lie (kernels/formats/placed.h) ---- */
 
-/* The places at which codes are masked; each has a number of its own. Codes that cross words are taken PLACES at a time. */
-enum { PLACES = 3 };
+/* Each place has a number of its own. */
+enum { PLACES = PLACED_FEW };
 static const unsigned *places_of(const gemv *g)
 {
-    static const unsigned nibbles[PLACES] = {8, 12, 16},
-                          others[9][PLACES] = {
-                              [3] = {0, 3, 6}, [5] = {0, 5, 10}, [6] = {0, 6, 12}, [8] = {0, 8, 16}};
-    return bits_of(g) == 4 ? nibbles : others[bits_of(g)];
+    return placed_few(&g->w.coding);
 }
 
 static ptx_val placed_numbers(ptx_builder *b, const gemv *g, const group_values *group, ptx_val *numbers)
@@ -241,7 +233,7 @@ static unsigned mixed_pair(ptx_builder *b, const gemv *g, ptx_val word, unsigned
 static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk,
                          const ptx_val *numbers, ptx_val out[CHUNK])
 {
-    const unsigned swap = nibbles_are_swapped(g);
+    const unsigned swap = is_swapped(g);
     const ptx_type type = is_bf16(g) ? PTX_BF16 : PTX_F16;
     ptx_val pair, halves[2], scale[2];
     ptx_unpack(b, type, ptx_as(b, PTX_U32, numbers[0]), scale, 2);
@@ -265,13 +257,14 @@ static const gemv_codec mixed_bf16 = MIXED(NULL), mixed = MIXED(NULL), mixed_of_
 /* The fast codecs make several numbers per group, which pays only for groups that are long enough. */
 static const gemv_codec *integer_codec(const format_row *format, const kernel_spec *spec)
 {
-    const unsigned bits = format->facts.bits, span = gemv_span(format, spec);
-    if (bits == 2 || (span && span < 16) || spec->stored.groups == QDNN_GROUPS_DEFAULT ||
-        !zero_times_scale_is_exact(&(coding){format, spec}))
+    const coding c = {format, spec};
+    const unsigned span = gemv_span(format, spec);
+    if (!placed_few(&c) || (span && span < 16) || spec->stored.groups == QDNN_GROUPS_DEFAULT ||
+        !zero_times_scale_is_exact(&c))
         return gemv_codec_plain(format);
-    if (bits != 4 && bits != 8)
+    if (32 % format->facts.bits)
         return &crossing;
-    return bits == 4 && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
+    return codes_are_nibbles(&c) && !format_has_zero(format) && scale_is_narrow(spec) ? &narrow : &integers;
 }
 
 /* Ragged rows leave no room for a table in shared memory. */

@@ -57,8 +57,7 @@ void gemv_begin_ragged(ptx_builder *b, gemv *g)
                                  .team = s->team,
                                  .vectors = s->vectors,
                                  .align = SECTOR_BYTES,
-                                 .swaps_nibbles = bits_of(g) == 4 &&
-                                                  g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST,
+                                 .swaps_nibbles = nibbles_are_swapped(&g->w.coding),
                                  .thread = g->thread,
                                  .first = g->w.codes};
     g->ragged.rows.end = ptx_add(b, g->w.codes, ptx_shr(b, ptx_add(b, all, ptx_u64(b, 7)), 3));

@@ -141,7 +141,7 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->product.tile_rows;
-    if (bits == 0)
+    if (format_is_blocks(row->format))
         return refuse(spec, error, error_size, "codes must not lie in blocks");
     if ((bits & (bits - 1)) != 0 && !gemv_is_ragged(spec))
         return refuse(spec, error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");

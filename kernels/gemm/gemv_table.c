@@ -17,7 +17,7 @@ int gemv_scale_exponent(const ptx_builder *b, const gemv *g)
 /* Entries hold their two numbers in the order of elements. */
 static void table_fill(ptx_builder *b, gemv *g)
 {
-    bool swapped = bits_of(g) == 4 && g->spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && !g->in_pairs;
+    bool swapped = nibbles_are_swapped(&g->w.coding) && !g->in_pairs;
     g->table =
         code_table_fill(b, &g->w.matrix.q, g->table.base, g->shape.warps * WARP, swapped, g->scale_exponent);
 }

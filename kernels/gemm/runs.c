@@ -84,7 +84,7 @@ static bool by_columns(const weights *w)
 static bool is_direct(const weights *w)
 {
     return w->layout || is_plain(w) ||
-           (in_columns(w) ? bits_of(w) == 4 || bits_of(w) == 8 : codes_are_direct(&w->coding));
+           (in_columns(w) ? CHUNK * bits_of(w) % 32 == 0 : codes_are_direct(&w->coding));
 }
 
 /* Bytes of a row of the matrix. */
@@ -171,8 +171,9 @@ static ptx_val run_address(ptx_builder *b, const weights *w, const run_base *bas
 static void fetch_words(ptx_builder *b, const weights *w, ptx_val address, ptx_val *quads)
 {
     quads[0] = ptx_ld_global_nc(b, PTX_U32, address, 0);
-    quads[1] = bits_of(w) == 4 ? ptx_shr(b, quads[0], 16)
-                               : ptx_ld_global_nc(b, PTX_U32, ptx_at(b, address, w->matrix.columns, 4), 0);
+    quads[1] = codes_are_nibbles(&w->coding)
+                   ? ptx_shr(b, quads[0], 16)
+                   : ptx_ld_global_nc(b, PTX_U32, ptx_at(b, address, w->matrix.columns, 4), 0);
 }
 
 static void fetch_direct(ptx_builder *b, const weights *w, ptx_val address, ptx_val *quads)
@@ -257,14 +258,12 @@ static unsigned position_of(const weights *w, unsigned element)
 static void decode_grouped(ptx_builder *b, const weights *w, const weight_run *run, ptx_val *values)
 {
     const quantized *q = &w->matrix.q;
-    const codec *codec = w->coding.format->codec;
+    unsigned positions[QUAD];
+    for (unsigned j = 0; j < QUAD; j++)
+        positions[j] = position_of(w, j);
     for (unsigned i = 0; i < CHUNK; i += QUAD) {
         ptx_val units[QUAD];
-        if (bits_of(w) == 8 && codec->units_of_bytes)
-            codec->units_of_bytes(b, &w->coding, &q->state, run->quads[i / QUAD], units);
-        else
-            for (unsigned j = 0; j < QUAD; j++)
-                units[j] = codec->unit(b, &w->coding, &q->state, run->quads[i / QUAD], position_of(w, j));
+        quad_units(b, &w->coding, &q->state, run->quads[i / QUAD], positions, units);
         for (unsigned j = 0; j < QUAD; j++)
             values[i + j] = group_decode(b, &w->coding, &q->side, &run->groups[i + j], units[j]);
     }

@@ -98,7 +98,7 @@ static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_va
     const unsigned bits = w->coding.format->facts.bits;
     ptx_val none = ptx_u32(b, 0), place = ptx_cvt(b, PTX_U32, bit),
             at = ptx_add(b, w->codes, ptx_shr(b, bit, 3));
-    if (w->coding.spec->stored.nibble_order == QDNN_NIBBLE_HIGH_FIRST && bits == 4)
+    if (nibbles_are_swapped(&w->coding))
         place = ptx_xor(b, place, 4);
     ptx_val shift = ptx_and(b, place, 7),
             code = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U8, at, 0, none);
@@ -107,7 +107,7 @@ static ptx_val code_at_bit(ptx_builder *b, const weights *w, ptx_val bit, ptx_va
         ptx_val more = ptx_ld_if(b, reaches, PTX_GLOBAL, PTX_NC, PTX_U8, at, 1, none);
         code = ptx_or(b, code, ptx_shl(b, more, 8));
     }
-    return bits == 8 ? code : ptx_and(b, ptx_shr(b, code, shift), (1 << bits) - 1);
+    return codes_are_bytes(&w->coding) ? code : ptx_and(b, ptx_shr(b, code, shift), (1 << bits) - 1);
 }
 
 /* The same for weights [K, N] whose groups are long: a thread has one output and every `step`-th k, and

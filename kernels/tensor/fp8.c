@@ -27,15 +27,14 @@ x_form x_form_of(ptx_builder *b, const kernel_spec *spec)
         return form;
     }
     form.is_async = false;
-    form.from = spec->product.x_fp8 == QDNN_DATA_F8E4M3 ? &float_e4m3 : &float_e5m2;
+    form.from = minifloat_of((qdnnDataType_t)spec->product.x_fp8);
     return form;
 }
 
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const qdnnDataType_t storage = row->format->facts.storage;
     const char *why = NULL;
-    if (storage != QDNN_DATA_F8E4M3 && storage != QDNN_DATA_F8E5M2)
+    if (!row->format->number || !row->format->number->is_fp8)
         why = "x is FP8; the weights must be e4m3 or e5m2";
     else if (spec->stored.groups != QDNN_GROUPS_DEFAULT)
         why = "x is FP8; the weights must have no scales (groups=none); pass scales per column as alpha";

@@ -24,14 +24,6 @@ static void native_step(ptx_builder *b, const ptx_val *words, unsigned step, ptx
         a[i] = codes_of_column(b, words, 2 * step + i / 2, i % 2);
 }
 
-/* Without a conversion instruction: a code in the upper byte of a half is nearly an f16. */
-static ptx_val pair_of_tops(ptx_builder *b, const minifloat *from, ptx_val word, unsigned column)
-{
-    ptx_val tops = column ? word : ptx_shl(b, word, 8);
-    return from == &float_e5m2 ? ptx_and(b, tops, ptx_u32(b, 0xFF00FF00))
-                               : ptx_as(b, PTX_U32, pair_of_e4m3(b, tops));
-}
-
 void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsigned step, ptx_val a[4])
 {
     const minifloat *from = s->codes.format->number;
@@ -39,9 +31,11 @@ void stream_fp8_step(ptx_builder *b, const stream *s, const ptx_val *words, unsi
         native_step(b, words, step, a);
         return;
     }
-    if (from == &float_e5m2 || !codec_e4m3.has_pair(b)) {
-        for (unsigned i = 0; i < 4; i++)
-            a[i] = pair_of_tops(b, from, words[2 * step + i / 2], i % 2);
+    if (fp8_is_moved(b, from)) {
+        for (unsigned i = 0; i < 4; i++) {
+            ptx_val word = words[2 * step + i / 2];
+            a[i] = fp8_tops_to_f16(b, from, i % 2 ? word : ptx_shl(b, word, 8));
+        }
         return;
     }
     for (unsigned column = 0; column < 2; column++) {
