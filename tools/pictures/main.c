@@ -63,7 +63,7 @@ static const struct {
 static bool draw(const char *folder, const picture *p)
 {
     char path[4096];
-    int *bits = NULL;
+    bit_use *bits = NULL;
     int64_t bytes = probe_bits(p, &bits);
     snprintf(path, sizeof path, "%s/%s.svg", folder, p->name);
     bool ok = bytes > 0 && draw_picture(p, bits, bytes, path);

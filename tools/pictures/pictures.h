@@ -1,5 +1,5 @@
 /* Pictures of formats. No knowledge of a format is written down here: each bit of its bytes is flipped, and
- * what host_ref then decodes differently shows which elements the bit belongs to. */
+ * what host_ref then decodes differently shows which elements the bit belongs to, and in which way. */
 #ifndef QDNN_PICTURES_H
 #define QDNN_PICTURES_H
 
@@ -14,13 +14,26 @@ typedef struct picture {
 } picture;
 
 /* What a bit belongs to. */
-enum { BIT_SHARED = -1 /* several elements: a scale, or a digit shared by several */, BIT_UNUSED = -2 };
+typedef enum {
+    BIT_UNUSED,
+    BIT_ELEMENT, /* of one element, `first` */
+    BIT_SCALE,   /* multiplies the elements from `first` to `last` */
+    BIT_MINIMUM, /* is added to them, whatever their codes are */
+    BIT_SHARED   /* part of the codes of several elements (not listed) */
+} bit_kind;
 
-/* probe.c: the bytes of the codes (or of one block), and for each bit its element, BIT_SHARED or BIT_UNUSED.
- * The caller frees *bits. Returns the number of bytes, or 0 if there is no memory. */
-int64_t probe_bits(const picture *p, int **bits);
+typedef struct bit_use {
+    bit_kind kind;
+    int first, last;
+} bit_use;
+
+/* probe.c: the bytes of the codes (or of one block), and what each bit is used for. The caller frees *bits. Returns
+ * the number of bytes, or 0 if there is no memory. */
+int64_t probe_bits(const picture *p, bit_use **bits);
+/* The numbers that codes of up to four bits stand for, before scales and zeros. Returns how many there are. */
+int probe_codes(const picture *p, float values[16]);
 
 /* draw.c: writes the picture as SVG. Returns false if the file cannot be written. */
-bool draw_picture(const picture *p, const int *bits, int64_t bytes, const char *path);
+bool draw_picture(const picture *p, const bit_use *bits, int64_t bytes, const char *path);
 
 #endif

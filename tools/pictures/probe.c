@@ -1,10 +1,14 @@
 /* Finds the elements that depend on a bit by flipping it. */
 #include "tools/pictures/pictures.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BASES = 6 /* starting points: from some, a flip may have no effect (NaN to NaN) */ };
+enum {
+    BASES = 24 /* starting points: from some, a flip has no effect on an element (NaN to NaN, codes of 0) */,
+    BLOCK_MAX = 256
+};
 
 /* The arrays that go with the codes: scales that make every code visible. */
 typedef struct setting {
@@ -53,10 +57,10 @@ static void setting_free(setting *s)
 /* Bytes without a pattern that might hide a dependency. */
 static void fill_base(uint8_t *bytes, int64_t count, uint32_t base)
 {
-    uint32_t state = base * 2654435761u + 99u;
     for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        bytes[i] = (uint8_t)(state >> 24);
+        uint32_t mixed = (base * 1009 + (uint32_t)i + 1) * 2654435761u;
+        mixed = (mixed ^ mixed >> 15) * 2246822519u;
+        bytes[i] = (uint8_t)((mixed ^ mixed >> 13) * 3266489917u >> 24);
     }
 }
 
@@ -67,42 +71,122 @@ static void decode_bits(const picture *p, const setting *s, uint32_t *out)
             ref_decode(&p->spec, p->rows, p->columns, &s->arrays, i / p->columns, i % p->columns));
 }
 
-/* Adds the effect of one flip to what is known about the bit. */
-static void compare(const uint32_t *before, const uint32_t *after, int64_t n, int *bit)
+/* One way to fill the bytes, and room for what it decodes to. */
+typedef struct probe {
+    const picture *picture;
+    setting s;
+    int64_t bytes, n;
+    uint32_t *before, *after;
+    uint8_t *affected; /* by bit and element */
+} probe;
+
+/* Decodes with bit b flipped. */
+static void decode_flipped(probe *p, int64_t b)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (before[i] != after[i])
-            *bit = *bit == BIT_UNUSED || *bit == (int)i ? (int)i : BIT_SHARED;
+    p->s.codes[b / 8] ^= (uint8_t)(1u << b % 8);
+    decode_bits(p->picture, &p->s, p->after);
+    p->s.codes[b / 8] ^= (uint8_t)(1u << b % 8);
 }
 
-static void probe_base(const picture *p, setting *s, int64_t bytes, uint32_t *before, uint32_t *after,
-                       int *bits)
+static void find_affected(probe *p, uint32_t base)
 {
-    const int64_t n = p->rows * p->columns;
-    decode_bits(p, s, before);
-    for (int64_t b = 0; b < 8 * bytes; b++) {
-        s->codes[b / 8] ^= (uint8_t)(1u << b % 8);
-        decode_bits(p, s, after);
-        s->codes[b / 8] ^= (uint8_t)(1u << b % 8);
-        compare(before, after, n, &bits[b]);
+    fill_base(p->s.codes, p->bytes, base);
+    decode_bits(p->picture, &p->s, p->before);
+    for (int64_t b = 0; b < 8 * p->bytes; b++) {
+        decode_flipped(p, b);
+        for (int64_t i = 0; i < p->n; i++)
+            p->affected[b * p->n + i] |= p->before[i] != p->after[i];
     }
 }
 
-int64_t probe_bits(const picture *p, int **bits)
+/* A run of elements is a group with a scale or a minimum; others have digits in common. */
+static bit_use use_of(const probe *p, int64_t b)
 {
-    const int64_t bytes = ref_sizes_of(&p->spec, p->rows, p->columns).codes, n = p->rows * p->columns;
-    uint32_t *before = malloc((size_t)n * sizeof *before), *after = malloc((size_t)n * sizeof *after);
+    int count = 0;
+    bit_use use = {BIT_UNUSED, 0, 0};
+    for (int i = 0; i < p->n; i++)
+        if (p->affected[b * p->n + i]) {
+            use.first = count++ ? use.first : i;
+            use.last = i;
+        }
+    if (count)
+        use.kind = count == 1                                   ? BIT_ELEMENT
+                   : 4 * count > 3 * (use.last - use.first + 1) ? BIT_SCALE
+                                                                : BIT_SHARED;
+    return use.kind == BIT_SHARED ? (bit_use){BIT_SHARED, 0, 0} : use;
+}
+
+static double change(const probe *p, int i)
+{
+    return (double)ref_f32_from_bits(p->after[i]) - ref_f32_from_bits(p->before[i]);
+}
+
+/* Whether a flip changes the elements by as much when all of their codes are others. Sets *known if it tells. */
+static bool adds_the_same(probe *p, const bit_use *bits, int64_t b, uint32_t base, bool *known)
+{
+    double changes[BLOCK_MAX], largest = 0, difference = 0;
+    const bit_use *use = &bits[b];
+    for (int turn = 0; turn < 2; turn++) {
+        fill_base(p->s.codes, p->bytes, base);
+        for (int64_t k = 0; k < 8 * p->bytes && turn; k++)
+            p->s.codes[k / 8] ^=
+                (uint8_t)((bits[k].kind == BIT_ELEMENT || bits[k].kind == BIT_SHARED) << k % 8);
+        decode_bits(p->picture, &p->s, p->before);
+        decode_flipped(p, b);
+        for (int i = use->first; i <= use->last; i++) {
+            difference = turn ? fmax(difference, fabs(change(p, i) - changes[i])) : 0;
+            changes[i] = change(p, i);
+            largest = fmax(largest, fabs(changes[i]));
+        }
+    }
+    *known = isfinite(largest) && isfinite(difference) && largest > 0;
+    return difference <= largest / 256;
+}
+
+static void tell_minima(probe *p, bit_use *bits)
+{
+    for (int64_t b = 0; b < 8 * p->bytes; b++) {
+        bool known = bits[b].kind != BIT_SCALE;
+        for (uint32_t base = 0; base < BASES && !known; base++)
+            if (adds_the_same(p, bits, b, base, &known) && known)
+                bits[b].kind = BIT_MINIMUM;
+    }
+}
+
+int64_t probe_bits(const picture *picture, bit_use **bits)
+{
+    probe p = {.picture = picture,
+               .bytes = ref_sizes_of(&picture->spec, picture->rows, picture->columns).codes,
+               .n = picture->rows * picture->columns};
+    p.before = malloc((size_t)p.n * sizeof *p.before);
+    p.after = malloc((size_t)p.n * sizeof *p.after);
+    p.affected = calloc((size_t)(8 * p.bytes), (size_t)p.n);
+    *bits = calloc((size_t)(8 * p.bytes), sizeof **bits);
+    bool ok = p.n <= BLOCK_MAX && p.before && p.after && p.affected && *bits && setting_make(picture, &p.s);
+    for (uint32_t base = 0; base < BASES && ok; base++)
+        find_affected(&p, base);
+    for (int64_t b = 0; b < 8 * p.bytes && ok; b++)
+        (*bits)[b] = use_of(&p, b);
+    if (ok)
+        tell_minima(&p, *bits);
+    setting_free(&p.s);
+    free(p.before);
+    free(p.after);
+    free(p.affected);
+    return ok ? p.bytes : 0;
+}
+
+int probe_codes(const picture *p, float values[16])
+{
     setting s = {0};
-    *bits = malloc((size_t)bytes * 8 * sizeof **bits);
-    bool ok = before && after && *bits && setting_make(p, &s);
-    for (int64_t b = 0; b < 8 * bytes && ok; b++)
-        (*bits)[b] = BIT_UNUSED;
-    for (uint32_t base = 0; base < BASES && ok; base++) {
-        fill_base(s.codes, bytes, base);
-        probe_base(p, &s, bytes, before, after, *bits);
+    int count =
+        p->spec.bits >= 1 && p->spec.bits <= 4 && p->spec.block == QDNN_BLOCK_NONE ? 1 << p->spec.bits : 0;
+    if (!setting_make(p, &s))
+        count = 0;
+    for (int code = 0; code < count; code++) {
+        s.codes[0] = (uint8_t)code;
+        values[code] = ref_decode(&p->spec, p->rows, p->columns, &s.arrays, 0, 0);
     }
     setting_free(&s);
-    free(before);
-    free(after);
-    return ok ? bytes : 0;
+    return count;
 }
