@@ -476,3 +476,28 @@ TEST_CASE(SassDecode, CallsInOrder)
     sass_paths_free(paths, 1);
     sass_code_free(&code);
 }
+
+/* ptxas leaves long loops by a CALL to a label; and a loop that a branch could pass by is entered. */
+TEST_CASE(SassDecode, CallsThatAreBranches)
+{
+    static const char listing[] =
+        "\n.text.k:\n" AT(5) SASS("LDG.E R0, desc[UR4][R4.64]") SASS("@P1 BRA `(.L_out)") ".L_loop:\n" AT(6)
+            SASS("LDG.E R2, desc[UR4][R4.64]") SASS("@!P0 CALL.REL.NOINC `(.L_out)") AT(7)
+                SASS("BRA `(.L_loop)") ".L_out:\n" AT(8) SASS("STG.E desc[UR4][R8.64], R2") SASS("EXIT");
+    static const int order[] = {0, 1, 2, 1, 2, 1, 3, -1};
+    uint64_t counts[9] = {[5] = 4, [6] = 12, [7] = 8, [8] = 4};
+    ptxvm_counts lines[9] = {{0}};
+    const ptxvm_path of = {.warps = 4, .lines = counts};
+    ptxvm_counters counters = {.kernel = "k", .lines = lines, .n_lines = 9, .paths = &of, .n_paths = 1};
+    sass_code code;
+    sass_path *paths;
+    REQUIRE(sass_parse(listing, "k", &code) && sass_paths(&code, &counters, 4, &paths) == 1);
+    CHECK(paths->misfit < 1e-6);
+    CHECK_EQ_I64(code.n_loops, 1);
+    CHECK(sass_trips(&code, paths, 0) > 2.999 && sass_trips(&code, paths, 0) < 3.001);
+    sass_walk walk = sass_walk_begin(&code, paths);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        CHECK_EQ_I64(sass_walk_next(&walk), order[i]);
+    sass_paths_free(paths, 1);
+    sass_code_free(&code);
+}
