@@ -1,6 +1,10 @@
 /* Facts about products on boards: a table for people, in colour on a terminal ("!" marks what is wrong
- * elsewhere), and build/bench_facts.json with every format, mode, number of rows and shape. What is wanted,
- * and why, is in docs/performance.md. QDNN_BENCH_BOARDS=a100,t4 selects the boards; "all" means all. */
+ * elsewhere), and build/bench_facts.json. What is wanted, and why, is in docs/performance.md. Settings:
+ *
+ *   QDNN_BENCH_BOARDS   a100,t4 or all; by default a100
+ *   QDNN_BENCH_FORMATS  q4_k,nf4 or all; by default four that differ most
+ *   QDNN_BENCH_SHAPES   all: the matrices of every model and all numbers of rows; by default a few of them
+ *   QDNN_BENCH_FACTS    plan: what needs neither ptxas nor a run */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +12,6 @@
 
 #include "bench/bench.h"
 #include "bench/facts/facts.h"
-#include "tools/toolkit.h"
 
 static const uint64_t all_rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512, 2048, 4096};
 enum { ALL_ROWS = sizeof all_rows / sizeof *all_rows };
@@ -26,34 +29,102 @@ static void cell(colour c, const char *format, double value)
     printf("%s", colours ? "\033[0m" : c == BAD ? "!" : " ");
 }
 
+/* A number that is not known is no number. */
+static void known(bool is_known, colour c, const char *format, int width, double value)
+{
+    if (is_known)
+        cell(c, format, value);
+    else
+        printf("%*s ", width, "-");
+}
+
 static colour judged(bool good)
 {
     return good ? GOOD : BAD;
 }
 
-static void print_row(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
-                      const board *on, const facts *f)
+static colour judged_if(bool asked, bool good)
 {
-    printf("%-9s %-9s %-9s %4llu %6llu x %-6llu %-8s", on->name, format->name, facts_mode_name(mode),
-           (unsigned long long)m, (unsigned long long)shape->n, (unsigned long long)shape->k, f->product);
-    cell(PLAIN, " %7.0f", (double)f->launch.blocks);
-    cell(PLAIN, " %4.0f", f->launch.threads);
-    cell(f->wanted_warps ? judged(f->fill.warps_per_sm >= f->wanted_warps) : PLAIN, " %6.1f",
-         f->fill.warps_per_sm);
-    cell(PLAIN, " %6.1f", f->wanted_warps);
-    cell(judged(f->fill.waves <= 1 || f->fill.last_wave >= 0.85), " %7.2f", f->fill.waves);
-    cell(judged(f->launches == 1), " %2.0f", f->launches);
-    cell(judged(f->workspace == 0), " %9.3f", (double)f->workspace / (1 << 20));
-    cell(PLAIN, " %4.0f", f->launch.registers);
-    cell(PLAIN, " %6.1f", f->launch.shared / 1024.0);
-    cell(f->spill_bytes < 0 ? PLAIN : judged(f->spill_bytes == 0), " %4.0f", f->spill_bytes);
-    printf(" %8.2f\n", f->dram_us);
+    return asked ? judged(good) : PLAIN;
 }
 
-static bool is_listed(const char *name)
+typedef struct row {
+    const facts_format *format;
+    facts_mode mode;
+    uint64_t m;
+    const facts_shape *shape;
+    const board *on;
+} row;
+
+static void print_head(void)
 {
-    static const char usual[] = "a100,h100";
-    const char *list = getenv("QDNN_BENCH_BOARDS"), *at;
+    printf(
+        "%-9s %-10s %-9s %4s %15s %-8s %7s %4s %6s %6s %7s %2s %8s %4s %5s %5s %7s %7s %9s %6s %6s %6s %6s "
+        "%6s %8s %8s\n",
+        "board", "format", "mode", "M", "N x K", "kernel", "blocks", "thr", "warps", "wanted", "waves", "l",
+        "MiB work", "regs", "KiBsh", "spill", "KiB fly", "wanted", "wait", "loop", "code", "confl%", "sect",
+        "SASS/w", "DRAM us", "issue us");
+}
+
+static void print_name(const row *r)
+{
+    printf("%-9s %-10s %-9s %4llu %6llu x %-6llu ", r->on->name, r->format->name, facts_mode_name(r->mode),
+           (unsigned long long)r->m, (unsigned long long)r->shape->n, (unsigned long long)r->shape->k);
+}
+
+/* The limits: loops and kernels that fit into instruction caches; conflicts that are no accident. */
+#define LOOP_KIB  16
+#define CODE_KIB  64
+#define CONFLICTS 0.005
+#define FULL      0.85
+enum { FEW_ROWS = 16 };
+
+static void print_plan(const facts *f)
+{
+    printf("%-8s", f->product);
+    cell(PLAIN, " %6.0f", (double)f->launch.blocks);
+    cell(PLAIN, "%4.0f", f->launch.threads);
+    cell(judged_if(f->wanted_warps > 0, f->fill.warps_per_sm >= f->wanted_warps), "%6.1f",
+         f->fill.warps_per_sm);
+    cell(PLAIN, "%6.1f", f->wanted_warps);
+    cell(judged(f->fill.waves <= 1 || f->fill.last_wave >= FULL), "%7.2f", f->fill.waves);
+    cell(judged(f->launches == 1), "%2.0f", f->launches);
+    cell(judged(f->workspace == 0), "%8.3f", (double)f->workspace / (1 << 20));
+    known(f->launch.registers > 0, PLAIN, "%4.0f", 4, f->launch.registers);
+    cell(PLAIN, "%5.1f", f->launch.shared / 1024.0);
+    known(f->spill_bytes >= 0, judged(f->spill_bytes == 0), "%5.0f", 5, f->spill_bytes);
+}
+
+static bool was_run(const facts *f)
+{
+    return f->code.per_weight > 0;
+}
+
+static void print_code(const facts *f, uint64_t m)
+{
+    const facts_code *c = &f->code;
+    known(c->is_sass, judged_if(f->wanted_flight > 0, f->flight >= f->wanted_flight), "%7.0f", 7,
+          f->flight / 1024);
+    cell(PLAIN, "%7.0f", f->wanted_flight / 1024);
+    if (c->flight > 0)
+        printf("%4.0f/%4.0f ", c->wait_least, c->wait_mean);
+    else
+        printf("%9s ", "-");
+    known(c->is_sass, judged(c->loop_bytes <= LOOP_KIB * 1024), "%6.1f", 6, c->loop_bytes / 1024.0);
+    known(c->is_sass, judged(c->bytes <= CODE_KIB * 1024), "%6.1f", 6, c->bytes / 1024.0);
+    known(was_run(f), judged(c->conflicts <= CONFLICTS), "%6.1f", 6, 100 * c->conflicts);
+    known(was_run(f), PLAIN, "%6.2f", 6, c->sectors);
+    known(c->is_sass, PLAIN, "%6.2f", 6, c->per_weight * (double)f->row_tiles);
+    cell(PLAIN, "%8.2f", f->dram_us);
+    known(c->is_sass, judged_if(m <= FEW_ROWS, f->issue_us <= f->dram_us), "%8.2f", 8, f->issue_us);
+    printf("\n");
+}
+
+/* ---- What is asked for ---- */
+
+static bool is_listed(const char *variable, const char *usual, const char *name)
+{
+    const char *list = getenv(variable), *at;
     const size_t length = strlen(name);
     list = list && *list ? list : usual;
     if (!strcmp(list, "all"))
@@ -64,103 +135,162 @@ static bool is_listed(const char *name)
     return false;
 }
 
-/* What the table shows: few and many rows with a square matrix, and one row with matrices that are narrow or whose K is no multiple of a
- * round. */
-static bool is_shown(const facts_shape *shape, uint64_t m)
+static bool all_shapes(void)
 {
-    const bool square = shape->n == 4096 && shape->k == 4096, narrow = shape->n == 1024 && shape->k == 4096,
-               odd = shape->n == 49152 && shape->k == 576;
-    return (square && (m == 1 || m == 16 || m == 64 || m == 512)) || (m == 1 && (narrow || odd));
+    const char *value = getenv("QDNN_BENCH_SHAPES");
+    return value && !strcmp(value, "all");
+}
+
+static facts_depth depth(void)
+{
+    const char *value = getenv("QDNN_BENCH_FACTS");
+    return value && !strcmp(value, "plan") ? FACTS_PLAN : FACTS_RUN;
+}
+
+/* By default few and many rows with a square matrix, and one row with matrices that are narrow or whose K is no multiple of a round. */
+static bool is_usual(const row *r)
+{
+    const facts_shape *s = r->shape;
+    const bool square = s->n == 4096 && s->k == 4096, narrow = s->n == 1024 && s->k == 4096,
+               odd = s->n == 49152 && s->k == 576;
+    const bool few_rows = r->m == 1 || r->m == 16 || r->m == 64 || r->m == 512;
+    if (r->mode != FACTS_EXACT && r->m == 1) /* one row is computed in mode exact */
+        return false;
+    return (square && few_rows) || (r->m == 1 && (narrow || odd));
 }
 
 /* ---- Every product ---- */
 
 typedef struct totals {
-    int products, few_warps, ragged_waves, more_launches, workspaces;
+    int products, few_warps, ragged_waves, more_launches, workspaces, short_flight, long_loops, spills;
 } totals;
 
 static void count(totals *t, const facts *f)
 {
     t->products++;
     t->few_warps += f->fill.warps_per_sm < f->wanted_warps;
-    t->ragged_waves += f->fill.waves > 1 && f->fill.last_wave < 0.85;
+    t->ragged_waves += f->fill.waves > 1 && f->fill.last_wave < FULL;
     t->more_launches += f->launches > 1;
     t->workspaces += f->workspace > 0;
+    t->short_flight += f->code.is_sass && f->flight < f->wanted_flight;
+    t->long_loops += f->code.loop_bytes > LOOP_KIB * 1024;
+    t->spills += f->spill_bytes > 0;
 }
 
-static void write_json(FILE *file, bool first, const facts_format *format, facts_mode mode, uint64_t m,
-                       const facts_shape *shape, const board *on, const facts *f)
+static void write_plan(FILE *file, const row *r, const facts *f)
 {
-    fprintf(file,
-            "%s\n  {\"board\": \"%s\", \"format\": \"%s\", \"mode\": \"%s\", \"model\": \"%s\", \"m\": %llu, "
-            "\"n\": %llu, "
-            "\"k\": %llu, \"product\": \"%s\", \"blocks\": %llu, \"threads\": %d, \"shared\": %u, "
-            "\"registers\": %d, "
-            "\"blocks_per_sm\": %d, \"warps_per_sm\": %.3f, \"wanted_warps\": %.3f, \"waves\": %.4f, "
-            "\"last_wave\": %.4f, "
-            "\"launches\": %d, \"workspace\": %llu, \"spill_bytes\": %d, \"bytes\": %llu, \"dram_us\": %.4f}",
-            first ? "" : ",", on->name, format->name, facts_mode_name(mode), shape->model,
-            (unsigned long long)m, (unsigned long long)shape->n, (unsigned long long)shape->k, f->product,
-            (unsigned long long)f->launch.blocks, f->launch.threads, f->launch.shared, f->launch.registers,
-            f->fill.blocks_per_sm, f->fill.warps_per_sm, f->wanted_warps, f->fill.waves, f->fill.last_wave,
-            f->launches, (unsigned long long)f->workspace, f->spill_bytes, (unsigned long long)f->bytes,
-            f->dram_us);
+    fprintf(
+        file,
+        "{\"board\": \"%s\", \"format\": \"%s\", \"mode\": \"%s\", \"model\": \"%s\", \"m\": %llu, \"n\": "
+        "%llu, "
+        "\"k\": %llu, \"product\": \"%s\", \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %d, "
+        "\"shared\": %u, "
+        "\"blocks_per_sm\": %d, \"warps_per_sm\": %.3f, \"wanted_warps\": %.3f, \"waves\": %.4f, "
+        "\"last_wave\": %.4f, \"launches\": %d, \"workspace\": %llu, \"row_tiles\": %llu, \"bytes\": %llu, "
+        "\"dram_us\": %.4f, \"wanted_flight\": %.0f",
+        r->on->name, r->format->name, facts_mode_name(r->mode), r->shape->model, (unsigned long long)r->m,
+        (unsigned long long)r->shape->n, (unsigned long long)r->shape->k, f->product, f->kernel,
+        (unsigned long long)f->launch.blocks, f->launch.threads, f->launch.shared, f->fill.blocks_per_sm,
+        f->fill.warps_per_sm, f->wanted_warps, f->fill.waves, f->fill.last_wave, f->launches,
+        (unsigned long long)f->workspace, (unsigned long long)f->row_tiles, (unsigned long long)f->bytes,
+        f->dram_us, f->wanted_flight);
 }
 
-static void one(FILE *file, const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
-                const board *on, totals *t)
+/* What is not known is not written. */
+static void write_json(FILE *file, bool first, const row *r, const facts *f)
+{
+    const facts_code *c = &f->code;
+    fprintf(file, "%s\n  ", first ? "" : ",");
+    write_plan(file, r, f);
+    if (f->spill_bytes >= 0)
+        fprintf(file, ", \"registers\": %d, \"spill_bytes\": %d", f->launch.registers, f->spill_bytes);
+    if (was_run(f))
+        fprintf(file, ", \"conflicts\": %.5f, \"sectors\": %.4f, \"%s_per_weight\": %.4f", c->conflicts,
+                c->sectors, c->is_sass ? "sass" : "ptx", c->per_weight * (double)f->row_tiles);
+    if (c->is_sass)
+        fprintf(file,
+                ", \"flight\": %.0f, \"wait_least\": %.0f, \"wait_mean\": %.1f, \"loop_bytes\": %d, "
+                "\"code_bytes\": %d, "
+                "\"issue_us\": %.4f, \"misfit\": %.5f",
+                f->flight, c->wait_least, c->wait_mean, c->loop_bytes, c->bytes, f->issue_us, c->misfit);
+    fprintf(file, "}");
+}
+
+static void one(FILE *file, const row *r, totals *t)
 {
     facts f;
-    char why[256];
-    const bool shown = is_shown(shape, m);
-    bench_progress("facts: %s %s M=%llu on %s", format->name, facts_mode_name(mode), (unsigned long long)m,
-                   on->name);
-    if (!facts_of(format, mode, m, shape, on, true, &f, why, sizeof why)) {
-        if (shown) /* a gap is a fact too */
-            printf("%-9s %-9s %-9s %4llu %6llu x %-6llu none: %s\n", on->name, format->name,
-                   facts_mode_name(mode), (unsigned long long)m, (unsigned long long)shape->n,
-                   (unsigned long long)shape->k, why);
+    char why[256] = "";
+    if (!all_shapes() && !is_usual(r))
+        return;
+    bench_progress("facts: %s %s M=%llu %llu x %llu on %s", r->format->name, facts_mode_name(r->mode),
+                   (unsigned long long)r->m, (unsigned long long)r->shape->n, (unsigned long long)r->shape->k,
+                   r->on->name);
+    bool ok = facts_of(r->format, r->mode, r->m, r->shape, r->on, depth(), &f, why, sizeof why);
+    bench_progress("%s", "");
+    print_name(r);
+    if (!ok) { /* a gap is a fact too */
+        printf("none: %s\n", why);
         return;
     }
     if (file)
-        write_json(file, t->products == 0, format, mode, m, shape, on, &f);
+        write_json(file, t->products == 0, r, &f);
     count(t, &f);
-    if (shown) {
-        bench_progress("%s", "");
-        print_row(format, mode, m, shape, on, &f);
-    }
+    print_plan(&f);
+    print_code(&f, r->m);
+    fflush(stdout);
+}
+
+static void every_row(FILE *file, const facts_format *format, const board *on, totals *t)
+{
+    for (int mode = 0; mode < FACTS_MODES; mode++)
+        for (int r = 0; r < ALL_ROWS; r++)
+            for (int s = 0; s < facts_shape_count(); s++)
+                one(file, &(row){format, (facts_mode)mode, all_rows[r], facts_shape_at(s), on}, t);
+}
+
+static void say_what_is_missing(void)
+{
+    char why[256];
+    if (depth() == FACTS_PLAN)
+        printf("the plan alone: registers, spills and code are unknown, and warps per SM an upper bound\n");
+    else if (!sass_found(why, sizeof why))
+        printf("%s: registers, spills and code are unknown, and warps per SM an upper bound\n", why);
+}
+
+static void report(const totals *t)
+{
+    bench_report("facts.products", t->products, "products", "format x mode x rows x shape x board");
+    bench_report("facts.few_warps", t->few_warps, "products",
+                 "up to 16 rows with fewer warps per SM than wanted");
+    bench_report("facts.ragged_waves", t->ragged_waves, "products", "more than one wave, the last below 85%");
+    bench_report("facts.more_launches", t->more_launches, "products", "more than one launch");
+    bench_report("facts.workspaces", t->workspaces, "products", "with a workspace");
+    bench_report("facts.short_flight", t->short_flight, "products",
+                 "up to 16 rows with fewer bytes in flight than wanted");
+    bench_report("facts.long_loops", t->long_loops, "products", "a hot loop above 16 KiB");
+    bench_report("facts.spills", t->spills, "products", "with spills");
 }
 
 void bench_facts(void)
 {
-    char path[1024], ptxas[1024];
+    char path[1024];
     totals t = {0};
     bench_beside("bench_facts.json", path, sizeof path);
     FILE *file = fopen(path, "w");
     if (!file)
         fprintf(stderr, "bench: %s cannot be written\n", path);
-    if (!toolkit_find_ptxas(ptxas, sizeof ptxas))
-        printf("ptxas was not found: registers and spills are unknown, and warps per SM an upper bound\n");
-    printf("%-9s %-9s %-9s %4s %15s %-8s %8s %5s %7s %7s %8s %3s %10s %5s %7s %5s %8s\n", "board", "format",
-           "mode", "M", "N x K", "kernel", "blocks", "thr", "warps", "wanted", "waves", "l", "MiB work",
-           "regs", "KiB sh", "spill", "DRAM us");
-    if (file)
+    else
         fprintf(file, "[");
-    for (int i = 0; i < facts_format_count(); i++)
-        for (int b = 0; b < board_count(); b++)
-            for (int mode = 0; is_listed(board_at(b)->name) && mode < FACTS_MODES; mode++)
-                for (int r = 0; r < ALL_ROWS; r++)
-                    for (int s = 0; s < facts_shape_count(); s++)
-                        one(file, facts_format_at(i), (facts_mode)mode, all_rows[r], facts_shape_at(s),
-                            board_at(b), &t);
+    say_what_is_missing();
+    print_head();
+    for (int b = 0; b < board_count(); b++)
+        for (int i = 0; i < facts_format_count(); i++)
+            if (is_listed("QDNN_BENCH_BOARDS", "a100", board_at(b)->name) &&
+                is_listed("QDNN_BENCH_FORMATS", "int4_g128,nvfp4,q4_k,q8_0", facts_format_at(i)->name))
+                every_row(file, facts_format_at(i), board_at(b), &t);
     if (file) {
         fprintf(file, "\n]\n");
         fclose(file);
     }
-    bench_report("facts.products", t.products, "products", "format x mode x rows x shape x board");
-    bench_report("facts.few_warps", t.few_warps, "products",
-                 "up to 16 rows with fewer warps per SM than wanted");
-    bench_report("facts.ragged_waves", t.ragged_waves, "products", "more than one wave, the last below 85%");
-    bench_report("facts.more_launches", t.more_launches, "products", "more than one launch");
-    bench_report("facts.workspaces", t.workspaces, "products", "with a workspace");
+    report(&t);
 }

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/facts/code.h"
 #include "clock/sass/sass.h"
 #include "kernels/kernels.h"
 
-enum { SIDE = 4096, MXFP4_BYTES = 17 };
+enum { SIDE = 4096 };
 
 static const char *const sms[] = {"sm_75",  "sm_80",  "sm_90",  "sm_100",
                                   "sm_103", "sm_110", "sm_120", "sm_121"};
@@ -101,51 +102,6 @@ static bool set_settings(run *r)
     return true;
 }
 
-/* Codes are arbitrary bytes. Bytes of blocks are below 64, which keeps the f16 scales in them small, except
- * for E8M0 scales. */
-static uint8_t code_byte(const run *r, uint64_t i, uint8_t random)
-{
-    if (strcmp(r->c->kernel, "matmul_gguf_mxfp4") == 0 && i % MXFP4_BYTES == 0)
-        return 0x78;
-    return random & (kernel_columns_multiple(r->row) > 1 ? 0x3F : 0xFF);
-}
-
-/* Arbitrary bytes for codes, ordinary numbers for scales, zeros and x. */
-static void fill(const run *r, qdnnOperand_t operand, uint8_t *bytes, uint64_t count)
-{
-    static const struct {
-        qdnnScaleType_t type;
-        unsigned bytes;
-        uint32_t bits;
-    } scales[] = {{QDNN_SCALE_F32, 4, 0x3C23D70A},
-                  {QDNN_SCALE_F16, 2, 0x211F},
-                  {QDNN_SCALE_BF16, 2, 0x3C24},
-                  {QDNN_SCALE_E4M3, 1, 0x2A},
-                  {QDNN_SCALE_E8M0, 1, 0x78}};
-    uint32_t seed = 1, bits = 0x3F800000, width = 4;
-    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
-        if (operand == QDNN_OPERAND_SCALE && scales[i].type == r->spec.stored.scale) {
-            bits = scales[i].bits;
-            width = scales[i].bytes;
-        }
-    for (uint64_t i = 0; i < count; i++) {
-        seed = seed * 1664525 + 1013904223;
-        switch (operand) {
-        case QDNN_OPERAND_CODES:
-            bytes[i] = code_byte(r, i, (uint8_t)(seed >> 24));
-            break;
-        case QDNN_OPERAND_ZERO:
-            bytes[i] = 8;
-            break;
-        case QDNN_OPERAND_X:
-            bytes[i] = i % 2 ? 0x30 | (seed >> 31 ? 0x80 : 0) : (uint8_t)(seed >> 24);
-            break;
-        default:
-            bytes[i] = (uint8_t)(bits >> 8 * (i % width));
-        }
-    }
-}
-
 static bool make_operands(run *r, uint64_t address[QDNN_OPERAND_COUNT])
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
@@ -158,7 +114,7 @@ static bool make_operands(run *r, uint64_t address[QDNN_OPERAND_COUNT])
         if (ptxvm_alloc(r->vm, bytes, &address[i]) != PTXVM_OK ||
             !(host = ptxvm_host(r->vm, address[i], bytes)))
             return false;
-        fill(r, (qdnnOperand_t)i, host, bytes);
+        facts_fill_operand(r->row, &r->spec, (qdnnOperand_t)i, host, bytes);
         r->least += (bytes + 31) / 32;
     }
     return true;

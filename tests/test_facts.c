@@ -69,7 +69,7 @@ TEST_ROWS(Facts, ProductsOfToday, products)
     char why[256] = "";
     const facts_shape shape = {"", products[index].n, products[index].k};
     REQUIRE(facts_of(facts_format_find(products[index].format), products[index].mode, products[index].m,
-                     &shape, board_find("a100"), false, &f, why, sizeof why));
+                     &shape, board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
     CHECK_EQ_STR(f.product, products[index].product);
     CHECK_EQ_U64(f.launch.blocks, products[index].blocks);
     CHECK_EQ_I64(f.launch.threads, products[index].threads);
@@ -83,18 +83,18 @@ TEST_CASE(Facts, BytesAndWhatIsWanted)
     facts f;
     char why[256];
     const facts_shape shape = {"", 4096, 4096};
-    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_EXACT, 1, &shape, board_find("a100"), false, &f,
-                     why, sizeof why));
+    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_EXACT, 1, &shape, board_find("a100"), FACTS_PLAN,
+                     &f, why, sizeof why));
     CHECK_EQ_U64(f.bytes, 8388608 + 262144 + 8192 + 8192);
     CHECK(f.dram_us > 5.57 && f.dram_us < 5.58); /* 8.67 MB at 1,555 GB/s */
     CHECK(f.wanted_warps == 8);
     REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_TENSOR, 1, &(facts_shape){"", 1024, 4096},
-                     board_find("a100"), false, &f, why, sizeof why));
+                     board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
     CHECK(f.wanted_warps == 64 * 8 / 108.0);
-    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_TENSOR, 64, &shape, board_find("a100"), false, &f,
-                     why, sizeof why));
+    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_TENSOR, 64, &shape, board_find("a100"), FACTS_PLAN,
+                     &f, why, sizeof why));
     CHECK(f.wanted_warps == 0);
     CHECK(!facts_of(facts_format_find("q4_k"), FACTS_EXACT, 1, &(facts_shape){"", 1536, 576},
-                    board_find("a100"), false, &f, why, sizeof why));
+                    board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
     CHECK_EQ_STR(why, "K is no multiple of 256");
 }

@@ -1,11 +1,12 @@
 /* From a product and a board to facts. */
 #include "bench/facts/facts.h"
 
+#include "bench/facts/code.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock/sass/sass.h"
 #include "ptxgen/sm.h"
 #include "tools/toolkit.h"
 
@@ -26,7 +27,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 static const ptx_sm *sm_of(const board *on)
 {
     char name[16];
-    snprintf(name, sizeof name, "sm_%d", on->sm);
+    board_sm_name(on, name, sizeof name);
     return ptx_sm_find(name);
 }
 
@@ -120,17 +121,6 @@ static void choose(const kernel_row *row, facts_mode mode, const kernel_problem 
         kernel_tensor_choose(row, mode == FACTS_PREPACKED, problem, spec);
 }
 
-/* The step that reads the weights; sums are joined by the others. */
-static const kernel_step *multiplying(const kernel_steps *steps)
-{
-    for (int i = 0; i < steps->count; i++)
-        for (int p = 0; p < steps->at[i].n_params; p++)
-            if (steps->at[i].params[p].kind == KERNEL_OPERAND &&
-                steps->at[i].params[p].operand == QDNN_OPERAND_CODES)
-                return &steps->at[i];
-    return &steps->at[0];
-}
-
 /* What the text and ptxas tell of a kernel. Emitting and assembling take seconds, and most shapes share a kernel: the last ones are
  * kept. */
 typedef struct assembled {
@@ -198,6 +188,14 @@ static double wanted_warps(facts_mode mode, uint64_t m, const facts_shape *shape
     return most < ENOUGH ? most : ENOUGH;
 }
 
+/* What DRAM delivers in the 600 ns that it takes to answer, but no more than a quarter of all bytes. */
+static double wanted_flight(uint64_t m, uint64_t bytes, const board *on)
+{
+    enum { FEW = 16, NANOSECONDS = 600 };
+    const double delivered = (double)on->dram_gbs * NANOSECONDS, quarter = (double)bytes / 4;
+    return m > FEW ? 0 : delivered < quarter ? delivered : quarter;
+}
+
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
@@ -208,8 +206,8 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     return bytes;
 }
 
-bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
-              const board *on, bool assemble, facts *out, char *why, size_t size)
+static bool find_product(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
+                         const board *on, facts_product *out, char *why, size_t size)
 {
     const kernel_row *row = kernel_find(format->kernel);
     kernel_spec spec = kernel_spec_default();
@@ -221,31 +219,74 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
         return false;
     }
     const bool by_columns = spec.product.reduction == KERNEL_K_COLUMNS;
-    kernel_problem problem = {.rows = by_columns ? shape->n : shape->k,
-                              .columns = by_columns ? shape->k : shape->n,
-                              .multiprocessors = on->multiprocessors,
-                              .m = m,
-                              .x_stride = shape->k,
-                              .y_stride = shape->n};
+    const kernel_problem problem = {.rows = by_columns ? shape->n : shape->k,
+                                    .columns = by_columns ? shape->k : shape->n,
+                                    .multiprocessors = on->multiprocessors,
+                                    .m = m,
+                                    .x_stride = shape->k,
+                                    .y_stride = shape->n};
     choose(row, mode, &problem, &spec);
-    if (!kernel_is_emitted(row, &spec, why, size))
+    *out = (facts_product){row, kernel_spec_normal(row, &spec), problem};
+    return kernel_is_emitted(row, &spec, why, size);
+}
+
+/* Issue: every scheduler one instruction per cycle. */
+static void set_bounds(facts *f, const facts_product *p, const board *on)
+{
+    enum { SCHEDULERS = 4 };
+    const double weights = (double)p->problem.rows * (double)p->problem.columns;
+    const double instructions = f->code.per_weight * weights / WARP * (double)f->row_tiles;
+    f->dram_us = (double)f->bytes / on->dram_gbs * 1e-3;
+    f->issue_us = instructions / ((double)on->multiprocessors * SCHEDULERS * on->clock_mhz);
+    f->flight = f->code.flight * f->fill.warps_per_sm * on->multiprocessors;
+}
+
+/* The run assembles, too. */
+static bool run_it(const facts_product *product, const board *on, facts_code *code, assembled *a, char *why,
+                   size_t size)
+{
+    if (!facts_code_of(product, on, code, why, size))
         return false;
-    spec = kernel_spec_normal(row, &spec);
+    if (code->is_sass) {
+        a->registers = code->registers;
+        a->spill_bytes = code->spill_bytes;
+    }
+    return true;
+}
+
+static uint64_t row_tiles(const facts_product *p)
+{
+    const uint64_t rows = p->spec.product.tile_rows;
+    return rows ? (p->problem.m + rows - 1) / rows : 1;
+}
+
+bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
+              const board *on, facts_depth depth, facts *out, char *why, size_t size)
+{
+    facts_product product;
     kernel_steps steps;
-    kernel_steps_of(row, &spec, &problem, &steps);
-    const kernel_step *step = multiplying(&steps);
     assembled a;
-    if (!describe(step, sm_of(on), assemble, &a, why, size))
+    facts_code code = {.is_sass = false};
+    if (!find_product(format, mode, m, shape, on, &product, why, size))
+        return false;
+    kernel_steps_of(product.row, &product.spec, &product.problem, &steps);
+    const kernel_step *step = facts_multiplying(&steps);
+    if (!describe(step, sm_of(on), depth == FACTS_ASSEMBLED, &a, why, size) ||
+        (depth == FACTS_RUN && !run_it(&product, on, &code, &a, why, size)))
         return false;
     *out = (facts){.launches = steps.count,
                    .workspace = steps.workspace,
-                   .bytes = operand_bytes(row, &spec, &problem),
+                   .bytes = operand_bytes(product.row, &product.spec, &product.problem),
                    .launch = {step->grid[0] * step->grid[1] * step->grid[2], (int)step->block,
                               a.shared + step->shared, a.registers},
                    .spill_bytes = a.spill_bytes,
+                   .row_tiles = row_tiles(&product),
+                   .code = code,
                    .wanted_warps = wanted_warps(mode, m, shape, on)};
+    out->wanted_flight = wanted_flight(m, out->bytes, on);
     kernel_spec_value(&step->spec, "product", out->product, sizeof out->product);
+    kernel_file_name(step->row, &step->spec, sm_of(on), out->kernel, sizeof out->kernel);
     out->fill = facts_fill_of(on, &out->launch);
-    out->dram_us = (double)out->bytes / on->dram_gbs * 1e-3;
+    set_bounds(out, &product, on);
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/facts/code.h"
 #include "boards/boards.h"
 #include "kernels/kernels.h"
 
@@ -51,18 +52,28 @@ const facts_shape *facts_shape_at(int index);
 
 typedef struct facts {
     char product[16]; /* the kernel that multiplies: "gemv", "tile" */
+    char kernel[512]; /* its name, with all settings and the SM */
     int launches;
     uint64_t workspace, bytes; /* bytes: of all operands, each once */
     facts_launch launch;       /* the one that multiplies */
     facts_fill fill;
+    uint64_t row_tiles;  /* how often the weights are read, and their instructions issued */
     double wanted_warps; /* per SM, for up to 16 rows: min(8, W / SMs), W the most warps that the mode's law
                             lets work; 0: nothing is asked for */
     int spill_bytes;     /* -1: unknown */
-    double dram_us;      /* bytes at the board's peak bandwidth: no kernel can be faster from a cold cache */
+    facts_code code;     /* FACTS_RUN; else 0 */
+    double flight;       /* bytes that all resident warps have on their way to DRAM at a time, at most */
+    double
+        wanted_flight; /* for up to 16 rows: what DRAM delivers in 600 ns, at most a quarter of the bytes; 0: nothing */
+    double dram_us;  /* bytes at the board's peak bandwidth: no kernel can be faster from a cold cache */
+    double issue_us; /* if every scheduler issued in every cycle: no kernel can be faster from any cache */
 } facts;
 
-/* False with a reason: the format does not have such a product. `assemble`: also what ptxas tells, if it is found. */
+/* What is looked at: the plan alone; also what ptxas says, if it is found; also a run of a small product on ptxvm, and its machine code. */
+typedef enum facts_depth { FACTS_PLAN, FACTS_ASSEMBLED, FACTS_RUN } facts_depth;
+
+/* False with a reason: the format does not have such a product. */
 bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
-              const board *on, bool assemble, facts *out, char *why, size_t size);
+              const board *on, facts_depth depth, facts *out, char *why, size_t size);
 
 #endif
