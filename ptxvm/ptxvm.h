@@ -215,6 +215,26 @@ typedef struct ptxvm_launch_config {
     bool cooperative;
 } ptxvm_launch_config;
 
+/* ---- Tensor maps ---- */
+
+/* The numbers of types, swizzles and fills are those of CUtensorMapDataType, CUtensorMapSwizzle and
+ * CUtensorMapFloatOOBfill. */
+#define PTXVM_TENSORMAP_BYTES 128
+#define PTXVM_TENSORMAP_RANK  5
+typedef struct ptxvm_tensormap_config {
+    int type, rank;
+    ptxvm_address address;
+    uint64_t dim[PTXVM_TENSORMAP_RANK];    /* in elements, the innermost first */
+    uint64_t stride[PTXVM_TENSORMAP_RANK]; /* in bytes, of dimensions 1 and up; stride[0] is not used */
+    uint32_t box[PTXVM_TENSORMAP_RANK], element_stride[PTXVM_TENSORMAP_RANK];
+    int interleave, swizzle, l2_promotion, fill;
+} ptxvm_tensormap_config;
+
+/* Writes a map of 128 bytes, which kernels take by value or by address. PTXVM_ERROR_ARGUMENT, or _UNSUPPORTED, with the
+ * rule that is broken in `why`. ptxvm's maps have a layout of their own. */
+ptxvm_status ptxvm_tensormap_encode(void *map, const ptxvm_tensormap_config *config, char *why, size_t size);
+ptxvm_status ptxvm_tensormap_replace_address(void *map, ptxvm_address address, char *why, size_t size);
+
 /* A place in a report: a PTX line, and the source line if .loc gives one. */
 typedef struct ptxvm_site {
     const char *function;

@@ -377,7 +377,7 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
                          .reach = kind != VM_ATOMIC         ? REACH_NONE
                                   : inst->op == OP_mbarrier ? check_reach(inst, NULL, NULL)
                                                             : REACH_GRID,
-                         .path = bulk && kind == VM_LOAD ? PATH_PROXY : PATH_PLAIN};
+                         .path = (bulk || inst->op == OP_wgmma) && kind == VM_LOAD ? PATH_PROXY : PATH_PLAIN};
         check_race(&a, s.region, lane, address, address - s.base, bytes);
     }
 }

@@ -342,7 +342,7 @@ static void report(const touch *t, const race_touch *past, bool was_write)
     const char *why =
         !was_write || !is_missed(t, past) || !is_ordered(t, past) ? ", with nothing between to order them"
         : a->path == PATH_READ_ONLY ? ": ld.global.nc needs memory that nothing writes while the kernel runs"
-                                    : ", with no fence.proxy.async after it: the copy may not see it";
+                                    : ", with no fence.proxy.async after it: the async proxy may not see it";
     vm_check_report(
         a->warp, a->op, t->lane, &f, (int)past->site,
         "race: %s %llu bytes at %s address 0x%llx that %sblock (%u,%u,%u), thread (%u,%u,%u) %s at "

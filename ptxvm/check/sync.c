@@ -46,7 +46,8 @@ static bool is_arrival(const pvm_inst *inst)
 /* Orders accesses of one thread by different ways, not threads. */
 static bool is_proxy_fence(const pvm_inst *inst)
 {
-    return inst->mod[S_MODE] == M_proxy && (inst->mod[S_KIND] == M_async || inst->mod[S_KIND] == M_alias);
+    return inst->mod[S_MODE] == M_proxy && (inst->mod[S_KIND] == M_async || inst->mod[S_KIND] == M_alias ||
+                                            inst->mod[S_KIND] == M_tensormap__generic);
 }
 
 /* A member mask that does not include the calling lane. */

@@ -604,4 +604,10 @@ typedef struct {
     CUgraphNode errorNode, errorFromNode;
 } CUgraphExecUpdateResultInfo;
 
+/* ---- Tensor maps ---- */
+
+typedef struct CUtensorMap_st {
+    _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
+
 #endif

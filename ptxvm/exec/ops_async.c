@@ -111,19 +111,54 @@ static bool mark_arrivals(struct vm_ops_warp *state, uint64_t barrier)
     return reached;
 }
 
-static bool land_bulk(vm_warp *warp, const pending_bulk *item)
+static bool move_bulk(vm_warp *warp, pending_bulk *item)
 {
+    if (item->moved)
+        return true;
+    item->moved = true;
+    if (item->is_tensor)
+        return ops_tensor_load(warp, item->op, item->lane, &item->box);
     uint8_t *to =
         vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->size, 16, VM_STORE);
     const uint8_t *from = to ? vm_translate_lane(warp, item->op, item->lane, item->from_space, item->from,
                                                  item->size, 16, VM_LOAD)
                              : NULL;
-    if (!from)
+    if (from)
+        vm_copy_relaxed(to, from, item->size);
+    return from;
+}
+
+static bool land_bulk(vm_warp *warp, pending_bulk *item)
+{
+    if (!move_bulk(warp, item))
         return false;
-    vm_copy_relaxed(to, from, item->size);
     if (warp->block->check)
         vm_check_async_landed(warp, item->op, item->lane, item->to, item->size, 0, false);
-    return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)item->size);
+    uint64_t bytes = item->is_tensor ? ops_tensor_bytes(&item->box) : item->size;
+    return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)bytes);
+}
+
+bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item)
+{
+    struct vm_ops_warp *state = warp->ops;
+    pending_bulk *items =
+        ops_grow(warp, item->op, state->bulk, state->n_bulk, &state->bulk_capacity, sizeof *items);
+    if (!items)
+        return false;
+    state->bulk = items;
+    pending_bulk *last = &items[state->n_bulk++];
+    *last = *item;
+    if (warp->block->check)
+        vm_check_async_begin(warp, item->lane, item->to, item->size);
+    ops_landing landing = ops_landing_of(warp, state->n_started++);
+    if (landing == LANDING_BETWEEN)
+        return move_bulk(warp, last);
+    if (landing != LANDING_EARLY)
+        return true;
+    last->landed = true;
+    bool ok = land_bulk(warp, last);
+    state->n_bulk--;
+    return ok;
 }
 
 static bool land_bulks(vm_warp *warp, uint64_t barrier)
@@ -394,22 +429,15 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
             watch_out(warp, op, (int)lane, &copy);
             continue;
         }
-        struct vm_ops_warp *state = warp->ops;
-        pending_bulk *items =
-            ops_grow(warp, op, state->bulk, state->n_bulk, &state->bulk_capacity, sizeof *items);
-        if (!items)
+        pending_bulk item = {.op = op,
+                             .to = copy.to_space == SPACE_NONE ? copy.to - VM_SHARED_BASE : copy.to,
+                             .from = copy.from,
+                             .size = copy.size,
+                             .barrier = copy.barrier,
+                             .lane = (uint8_t)lane,
+                             .from_space = (uint8_t)copy.from_space};
+        if (!ops_bulk_begin(warp, &item))
             return VM_FAULT;
-        state->bulk = items;
-        items[state->n_bulk++] =
-            (pending_bulk){.op = op,
-                           .to = copy.to_space == SPACE_NONE ? copy.to - VM_SHARED_BASE : copy.to,
-                           .from = copy.from,
-                           .size = copy.size,
-                           .barrier = copy.barrier,
-                           .lane = (uint8_t)lane,
-                           .from_space = (uint8_t)copy.from_space};
-        if (warp->block->check)
-            vm_check_async_begin(warp, (int)lane, items[state->n_bulk - 1].to, copy.size);
     }
     return VM_NEXT;
 }
@@ -492,6 +520,10 @@ static vm_exec_fn *find_bulk(const pvm_inst *inst)
 
 bool ops_find_cp(vm_op *op)
 {
+    if (op->inst->mod[S_KIND] == M_tensor) {
+        op->exec = ops_find_tensor_copy(op->inst);
+        return true;
+    }
     if (op->inst->mod[S_FLAG2] == M_prefetch) {
         op->exec = exec_nothing;
         return true;
@@ -528,6 +560,7 @@ bool vm_ops_warp_begin(vm_warp *warp)
     if (!warp->ops)
         return false;
     warp->ops->n_copies = warp->ops->n_bulk = 0;
+    warp->ops->n_started = 0;
     ops_wgmma_begin(warp);
     return true;
 }

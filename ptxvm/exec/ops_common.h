@@ -4,6 +4,7 @@
 
 #include "memory_access.h"
 #include "ops.h"
+#include "tensormap.h"
 
 /* A cp.async of a warp that has been started and is not complete, or a mark between such copies. Its source
  * has been read. */
@@ -24,12 +25,22 @@ typedef struct pending {
     uint8_t data[WARP][16];
 } pending;
 
-/* A bulk copy of one lane into shared memory: reads its source when it completes. */
+/* A box of a tensor: four rows of it (coordinate[1] to [4]) where it gathers. */
+typedef struct tensor_box {
+    vm_tensormap map;
+    int32_t coordinate[PTXVM_TENSORMAP_RANK];
+    uint64_t shared; /* its address in shared memory */
+    bool gathers;
+} tensor_box;
+
+/* A bulk copy of one lane into shared memory. The seed decides whether its data is there when it is started or when it
+ * completes, and when it completes: by itself, or when somebody looks at its mbarrier. */
 typedef struct pending_bulk {
     const vm_op *op;
-    uint64_t to, from, size, barrier;
+    uint64_t to, from, size, barrier; /* of a tensor: size is what it covers of shared memory */
     uint8_t lane, from_space;
-    bool landed;
+    bool landed, moved, is_tensor;
+    tensor_box box;
 } pending_bulk;
 
 /* The matrix element of each piece of a wmma fragment: piece (reg * parts + part) * 32 + lane. b1 has the
@@ -47,6 +58,7 @@ struct vm_ops_warp {
     pending_bulk *bulk;
     int n_bulk, bulk_capacity;
     wmma_map *maps;          /* of the fragments a b c d; null at first */
+    uint64_t n_started;      /* bulk copies, for the seed */
     struct ops_wgmma *wgmma; /* private to ops_wgmma.c; null at first */
 };
 
@@ -74,6 +86,13 @@ bool ops_async_land(vm_block *block, uint64_t barrier);
 /* The bulk copies that will complete on an mbarrier. */
 int ops_async_flying(const vm_block *block, uint64_t barrier);
 
+/* Starts a bulk copy into shared memory, whose operands have been checked. */
+bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item);
+/* Copies a box into shared memory; its bytes. Both for a map that has been checked. */
+bool ops_tensor_load(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box);
+uint64_t ops_tensor_bytes(const tensor_box *box);
+vm_exec_fn *ops_find_tensor_copy(const pvm_inst *inst);
+
 /* mbarrier objects: `address` in the .shared space. */
 bool ops_mbarrier_arrive(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t count);
 bool ops_mbarrier_add_pending(vm_warp *warp, const vm_op *op, int lane, uint64_t address);
@@ -94,7 +113,7 @@ vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
 /* Each completes an op of its opcodes, like vm_ops_find. */
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
-    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_mov, ops_find_address,
+    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_tensormap, ops_find_mov, ops_find_address,
     ops_find_misc;
 
 /* Lane `lane` of a register `width` bytes wide, zero-extended; and the reverse. Not for 16-byte registers. */

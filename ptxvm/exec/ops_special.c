@@ -254,6 +254,9 @@ bool ops_find_misc(vm_op *op)
     case OP_createpolicy:
         op->exec = exec_policy;
         break;
+    case OP_prefetch:
+        op->exec = op->inst->mod[S_MODE] == M_tensormap ? ops_find_tensor_copy(op->inst) : exec_nothing;
+        break;
     default:
         op->exec = exec_nothing;
     }

@@ -14,6 +14,7 @@ static ops_finder *const finders[OP_COUNT] = {
     [OP_activemask] = ops_find_warp,
     [OP_elect] = ops_find_warp,
     [OP_cp] = ops_find_cp,
+    [OP_tensormap] = ops_find_tensormap,
     [OP_mbarrier] = ops_find_mbarrier,
     [OP_ldmatrix] = ops_find_matrix,
     [OP_stmatrix] = ops_find_matrix,

@@ -74,7 +74,7 @@ static const struct {
     {S_KIND, "kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"},
     {S_SHAPE,
      "m8n8 m16n16 m8n16 m16n8 m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 "
-     "m16n8k128 m16n8k256 m16n16k16 m32n8k16 m8n32k16 m16n16k8"},
+     "m16n8k128 m16n8k256 m16n16k16 m32n8k16 m8n32k16 m16n16k8 1d 2d 3d 4d 5d"},
     {S_FLAG, "po noftz"},
 };
 
@@ -259,6 +259,7 @@ static const struct {
     {'h', TAKES_REG | TAKES_IMM | IS_HINT},
     {'l', IS_LABEL},
     {'t', IS_TARGETS},
+    {'k', TAKES_REG | TAKES_IMM | IS_WITHIN},
 };
 
 static uint8_t operand_type(form *f, const char *text, int length)
@@ -293,6 +294,8 @@ static const char *compile_address(form *f, form_operand *o, const char *s)
         int n = (int)strcspn(++s, "]");
         if (same_word(s, n, "SPACE2"))
             o->space_slot = S_SPACE2;
+        else if (same_word(s, n, "generic")) /* a slot that no instruction with addresses has */
+            o->space_slot = S_STYPE;
         else
             for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
                 if (spaces[i] && same_word(s, n, spaces[i]))
@@ -304,11 +307,13 @@ static const char *compile_address(form *f, form_operand *o, const char *s)
     return s + 1;
 }
 
-/* "4", "V", "N/2" */
+/* "4", "V", "D", "N/2" */
 static int8_t vector_count(const char *s)
 {
     if (*s == 'V')
         return COUNT_VEC;
+    if (*s == 'D')
+        return COUNT_DIM;
     return *s == 'N' ? s[2] == '2' ? COUNT_HALF_N : COUNT_QUARTER_N : (int8_t)atoi(s);
 }
 

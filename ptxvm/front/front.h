@@ -171,6 +171,7 @@ typedef struct raw_operand {
     bool negated;   /* !p */
     bool minus;     /* -a */
     bool paired;    /* the next operand is joined to this one by "|" */
+    bool within;    /* VECTOR: in the brackets of the address before */
     int reg;
     int index;
     int vec;        /* elements of a vector register named as a whole */
@@ -238,6 +239,7 @@ typedef struct parser {
     int n_raw;
     raw_operand elements[MAX_ELEMENTS];
     int n_elements;
+    raw_operand coordinates; /* within the brackets of the address that has just been parsed */
     argument_list args, results; /* of a call */
 } parser;
 
@@ -329,14 +331,16 @@ enum {
     IS_HINT = 1 << 14,    /* present if .L2::cache_hint is */
     IS_PAIRED = 1 << 15,  /* follows "|" */
     TAKES_BITS = 1 << 16, /* any register of the right size is accepted */
-    IS_RANGED = 1 << 17   /* lo..hi applies to an immediate */
+    IS_RANGED = 1 << 17,  /* lo..hi applies to an immediate */
+    IS_WITHIN = 1 << 18   /* in the brackets of the address before */
 };
 
 enum {
     COUNT_SCALAR = 0,
     COUNT_VEC = -1,    /* as given by S_VEC; other values: that many in braces */
     COUNT_HALF_N = -2, /* half and a quarter of the N of S_SHAPE: accumulators of a warpgroup */
-    COUNT_QUARTER_N = -3
+    COUNT_QUARTER_N = -3,
+    COUNT_DIM = -4 /* by .1d to .5d */
 };
 
 enum {

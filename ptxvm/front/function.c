@@ -295,14 +295,18 @@ static const struct {
     {OP_sured, NULL, "sured (surfaces)"},
     {OP_suq, NULL, "suq (surfaces)"},
     {OP_istypep, NULL, "istypep (textures)"},
-    {OP_tensormap, NULL, "tensormap (TMA tensor maps)"},
     {OP_multimem, NULL, "multimem"},
     {OP_clusterlaunchcontrol, NULL, "clusterlaunchcontrol"},
     {OP_mma, "sp", "mma.sp (sparse mma)"},
     {OP_mma, "sp::ordered_metadata", "mma.sp (sparse mma)"},
-    {OP_cp, "tensor", "cp.async.bulk.tensor (TMA tensor maps)"},
+    {OP_cp, "tile::scatter4", "cp.async.bulk.tensor with .tile::scatter4"},
+    {OP_cp, "im2col", "cp.async.bulk.tensor with .im2col"},
+    {OP_cp, "im2col_no_offs", "cp.async.bulk.tensor with .im2col_no_offs"},
+    {OP_cp, "im2col::w", "cp.async.bulk.tensor with .im2col::w"},
+    {OP_cp, "im2col::w::128", "cp.async.bulk.tensor with .im2col::w::128"},
+    {OP_cp, "cta_group::2", "cp.async.bulk.tensor with .cta_group::2"},
+    {OP_tensormap, "swizzle_atomicity", "tensormap.replace of swizzle_atomicity"},
     {OP_cp, "multicast::cluster", "cp.async.bulk.multicast (clusters)"},
-    {OP_prefetch, "tensormap", "prefetch.tensormap (TMA tensor maps)"},
 };
 
 static void check_refused(parser *p, const token *word)

@@ -158,13 +158,19 @@ static bool match_operands(parser *p, const form_table *t, const form *f, const 
             return fail_operand(a, STAGE_COUNT, r, &p->raw[r],
                                 paired ? "two results joined by '|' are needed"
                                        : "has only one result: '|' is not allowed here");
+        if (p->raw[r].within != !!(want->flags & IS_WITHIN))
+            return fail_operand(a, STAGE_COUNT, r, &p->raw[r],
+                                p->raw[r].within ? "this address takes no coordinates"
+                                                 : "coordinates are needed in the brackets: [a, {b, c}]");
         pvm_type type = form_operand_type(want, inst);
         const char *misfit = operand_misfit(p, &p->raw[r], want, inst, type, a->why, sizeof a->why);
         if (misfit)
             return fail_operand(a, STAGE_OPERAND, r, &p->raw[r], misfit);
         link[r++] = o;
     }
-    return r == p->n_raw || fail_operand(a, STAGE_COUNT, r, &p->raw[r], "too many operands");
+    return r == p->n_raw ||
+           fail_operand(a, STAGE_COUNT, r, &p->raw[r],
+                        p->raw[r].within ? "this address takes no coordinates" : "too many operands");
 }
 
 /* .b0 .h1 of scalar video operands; lanes of SIMD ones. */
@@ -343,7 +349,7 @@ static void open_single_braces(parser *p)
     for (int i = 0; takes && i < p->n_raw; i++) {
         raw_operand *raw = &p->raw[i];
         const raw_operand *only = &p->elements[raw->first];
-        if (raw->kind == RAW_VECTOR && raw->count == 1 && only->kind != RAW_SINK)
+        if (raw->kind == RAW_VECTOR && raw->count == 1 && !raw->within && only->kind != RAW_SINK)
             *raw = *only;
     }
 }

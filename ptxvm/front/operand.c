@@ -132,6 +132,9 @@ static void take_offset(parser *p, raw_operand *r, bool allow_minus)
     }
 }
 
+static raw_operand vector_operand(parser *p);
+
+/* [a + 4], and [a, {b, c}], whose coordinates become an operand of their own. */
 static raw_operand address_operand(parser *p)
 {
     raw_operand r = new_operand(p, RAW_ADDRESS);
@@ -150,6 +153,10 @@ static raw_operand address_operand(parser *p)
     } else {
         r.base = RAW_INT;
         r.value = parse_integer(p);
+    }
+    if (accept_punct(p, ',')) {
+        p->coordinates = vector_operand(p);
+        p->coordinates.within = true;
     }
     expect_punct(p, ']');
     return r;
@@ -252,10 +259,13 @@ void parse_operands(parser *p)
         return;
     bool more;
     do {
-        if (p->n_raw == MAX_RAW)
+        if (p->n_raw >= MAX_RAW - 1)
             parse_fail(p, PVM_ERROR_SYNTAX, "this instruction has too many operands");
         raw_operand *r = &p->raw[p->n_raw++];
+        p->coordinates.within = false;
         *r = parse_operand(p);
+        if (p->coordinates.within)
+            p->raw[p->n_raw++] = p->coordinates;
         if (r->kind == RAW_REG && r->component < 0)
             take_offset(p, r, false);
         r->paired = at_punct(p, '|');

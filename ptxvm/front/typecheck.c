@@ -243,6 +243,8 @@ int form_operand_count(const form_operand *want, const pvm_inst *inst)
     case COUNT_QUARTER_N:
         pvm_shape_of(inst->mod[S_SHAPE], &m, &n, &k);
         return want->count == COUNT_HALF_N ? n / 2 : n / 4;
+    case COUNT_DIM:
+        return (int)inst->mod[S_SHAPE] - M_dim1 + 1;
     default:
         return want->count;
     }

@@ -326,7 +326,7 @@ TEST_CASE(CheckNames, WhatMembersAndScopesLack)
                    2, 64,
                    "wrote at line 8: ld.global.nc needs memory that nothing writes while the kernel runs");
     expect_message(CHECK_KERNEL(BULK_OUT("") BULK_ALL("") "END:"), 1, 64,
-                   "wrote at line 8, with no fence.proxy.async after it: the copy may not see it");
+                   "wrote at line 8, with no fence.proxy.async after it: the async proxy may not see it");
     expect_message(
         CHECK_KERNEL(BULK_OUT("fence.proxy.async;") BULK_ALL(".read") "ld.global.u32 r5, [d0+4];\nEND:"), 1,
         64,

@@ -96,7 +96,12 @@ static const broken cases[] = {
     {"textures", "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1, %r2}];", UNSUPPORTED, 6, 1, "tex (textures)"},
     {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", UNSUPPORTED, 6, 1, "suld (surfaces)"},
     {"sparse mma", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1};", UNSUPPORTED, 6, 1, "mma.sp (sparse mma)"},
-    {"tensor maps", "cp.async.bulk.tensor.1d.shared::cluster.global.tile [%r1], [%rd1];", UNSUPPORTED, 6, 1, "cp.async.bulk.tensor"},
+    {"im2col", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r1, %r1}], [%r1], {%h1};", UNSUPPORTED, 6, 1, "with .im2col"},
+    {"scatter", "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r1}], [%r1];", UNSUPPORTED, 6, 1, "with .tile::scatter4"},
+    {"multicast", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {%r1}], [%r1], %h1;", UNSUPPORTED, 6, 1, "multicast"},
+    {"coordinates are missing", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], [%r1];", SYNTAX, 6, 92, "coordinates are needed in the brackets"},
+    {"coordinates of a load", "ld.global.u32 %r1, [%rd1, {%r2}];", SYNTAX, 6, 28, "this address takes no coordinates"},
+    {"too few coordinates", "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1}], [%r1];", SYNTAX, 6, 91, "must be a vector of 2 in braces"},
     /* modules */
     {"empty", "", SYNTAX, 1, 1, "a module starts with .version and .target"},
     {"no version", ".target sm_90\n", SYNTAX, 1, 1, "a module starts with .version"},

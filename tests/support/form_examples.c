@@ -107,8 +107,11 @@ void form_put_example(form_text *t, const form_table *table, const form *f, form
         if ((o->flags & IS_OPTIONAL && how.style != FORM_OPTIONALS) ||
             (o->flags & IS_HINT && !inst.mod[S_HINT]))
             continue;
+        if (o->flags & IS_WITHIN)
+            t->at--; /* the bracket of the address */
         form_put(t, "%s", o->flags & IS_PAIRED ? "|" : written ? ", " : " ");
         put_value(t, f, o, &inst, how.style, &next);
+        form_put(t, "%s", o->flags & IS_WITHIN ? "]" : "");
         written++;
     }
     form_put(t, ";\n");
