@@ -100,7 +100,7 @@ static const broken cases[] = {
     {"scatter", "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r1}], [%r1];", UNSUPPORTED, 6, 1, "with .tile::scatter4"},
     {"multicast", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {%r1}], [%r1], %h1;", UNSUPPORTED, 6, 1, "multicast"},
     {"coordinates are missing", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], [%r1];", SYNTAX, 6, 92, "coordinates are needed in the brackets"},
-    {"coordinates of a load", "ld.global.u32 %r1, [%rd1, {%r2}];", SYNTAX, 6, 28, "this address takes no coordinates"},
+    {"coordinates of a load", "ld.global.u32 %r1, [%rd1, {%r2}];", SYNTAX, 6, 27, "this address takes no coordinates"},
     {"too few coordinates", "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1}], [%r1];", SYNTAX, 6, 91, "must be a vector of 2 in braces"},
     /* modules */
     {"empty", "", SYNTAX, 1, 1, "a module starts with .version and .target"},
