@@ -1,7 +1,13 @@
 /* Facts about products on boards (bench/facts): how blocks fill a board, worked out by hand from the CUDA programming guide, and what the
  * products' launches are today. */
 #include "bench/facts/facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock/sass/sass.h"
 #include "test.h"
+#include "tools/toolkit.h"
 
 static facts_fill fill(const char *name, uint64_t blocks, int threads, uint32_t shared, int registers)
 {
@@ -97,4 +103,226 @@ TEST_CASE(Facts, BytesAndWhatIsWanted)
     CHECK(!facts_of(facts_format_find("q4_k"), FACTS_EXACT, 1, &(facts_shape){"", 1536, 576},
                     board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
     CHECK_EQ_STR(why, "K is no multiple of 256");
+}
+
+/* ---- The golden table: plans of today on the main boards ---- */
+
+static const char *const golden_formats[] = {"int4_g128", "nvfp4", "gptq", "q4_k", "q8_0", "f16"};
+static const char *const golden_boards[] = {"a100", "h100", "b200"};
+static const uint64_t golden_rows[] = {1, 16, 64, 512};
+static const facts_shape golden_shapes[] = {
+    {"", 4096, 4096}, {"", 1024, 4096}, {"", 49152, 576}, {"", 5760, 2880}, {"", 8192, 28672}};
+#define EACH(i, table) (size_t i = 0; i < sizeof(table) / sizeof *(table); i++)
+
+typedef struct golden_text {
+    char *text;
+    size_t length, capacity;
+} golden_text;
+
+static void add_line(golden_text *t, const char *line)
+{
+    const size_t length = strlen(line);
+    if (t->length + length + 1 > t->capacity) {
+        t->capacity = 2 * t->capacity + length + 4096;
+        t->text = realloc(t->text, t->capacity);
+        REQUIRE(t->text != NULL);
+    }
+    memcpy(t->text + t->length, line, length + 1);
+    t->length += length;
+}
+
+static void add_product(golden_text *t, const char *format, facts_mode mode, uint64_t m,
+                        const facts_shape *shape, const board *on)
+{
+    facts f;
+    char why[256] = "", line[512];
+    int n =
+        snprintf(line, sizeof line, "%s %s M=%llu %llux%llu %s: ", format, facts_mode_name(mode),
+                 (unsigned long long)m, (unsigned long long)shape->n, (unsigned long long)shape->k, on->name);
+    if (facts_of(facts_format_find(format), mode, m, shape, on, FACTS_PLAN, &f, why, sizeof why))
+        snprintf(line + n, sizeof line - (size_t)n,
+                 "%s %llu x %d, launches %d, workspace %llu, warps %.2f of %.2f, waves %.2f, last %.2f\n",
+                 f.product, (unsigned long long)f.launch.blocks, f.launch.threads, f.launches,
+                 (unsigned long long)f.workspace, f.fill.warps_per_sm, f.wanted_warps, f.fill.waves,
+                 f.fill.last_wave);
+    else
+        snprintf(line + n, sizeof line - (size_t)n, "none: %s\n", why);
+    add_line(t, line);
+}
+
+static void make_golden(golden_text *t)
+{
+    for
+        EACH(f, golden_formats)
+    for (int mode = 0; mode < FACTS_MODES; mode++)
+            for
+                EACH(r, golden_rows)
+                for
+                    EACH(s, golden_shapes)
+                    for
+                        EACH(b, golden_boards)
+                    add_product(t, golden_formats[f], (facts_mode)mode, golden_rows[r], &golden_shapes[s],
+                                board_find(golden_boards[b]));
+}
+
+/* The first line that differs: what a change of a shape changes is seen here, line by line in the file's history. */
+static void compare_lines(const char *now, const char *before)
+{
+    while (*now && *before) {
+        const size_t n = strcspn(now, "\n"), k = strcspn(before, "\n");
+        if (n != k || memcmp(now, before, n)) {
+            FAIL("is now\n  %.*s\nand was\n  %.*s\n(QDNN_UPDATE_GOLDEN=1 rewrites tests/golden/facts.txt)",
+                 (int)n, now, (int)k, before);
+            return;
+        }
+        now += n + (now[n] != 0);
+        before += k + (before[k] != 0);
+    }
+    CHECK(!*now && !*before);
+}
+
+/* Registers are not among them: warps are upper bounds. Without ptxas the same. */
+TEST_CASE(Facts, PlansAreThoseOfTheTable)
+{
+    golden_text t = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/golden/facts.txt", QDNN_SOURCE_DIR);
+    make_golden(&t);
+    if (getenv("QDNN_UPDATE_GOLDEN")) {
+        FILE *file = fopen(path, "w");
+        REQUIRE(file && fputs(t.text, file) >= 0 && fclose(file) == 0);
+    }
+    char *golden = toolkit_read_file(path, NULL);
+    if (CHECK(golden != NULL))
+        compare_lines(t.text, golden);
+    free(golden);
+    free(t.text);
+}
+
+TEST_CASE(Facts, EveryFormatWithProductsIsJudged)
+{
+    for (int i = 0; i < kernel_row_count; i++) {
+        bool found = kernel_operation_of(&kernel_rows[i]) != KERNEL_MATMUL;
+        for (int f = 0; f < facts_format_count(); f++)
+            found |= !strcmp(facts_format_at(f)->kernel, kernel_rows[i].name);
+        if (!CHECK(found))
+            printf("%s is not in bench/facts/facts_formats.def\n", kernel_rows[i].name);
+    }
+    for (int f = 0; f < facts_format_count(); f++) { /* and each of them is one that kernels know */
+        facts out;
+        char why[256] = "";
+        if (!CHECK(facts_of(facts_format_at(f), FACTS_EXACT, 1, &(facts_shape){"", 4096, 4096},
+                            board_find("a100"), FACTS_PLAN, &out, why, sizeof why)))
+            printf("%s: %s\n", facts_format_at(f)->name, why);
+    }
+}
+
+/* ---- Code ---- */
+
+/* tests/golden/sass/sm_80.sass: a copy of 16 bytes per thread and a wait for it 1 + 3 + 1 cycles later; then ten rounds of a loop with a
+ * load of 4 bytes, waited for 1 + 1 + 5 + 1 + 1 cycles later, and 11 instructions. */
+TEST_CASE(Facts, LoadsInFlight)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/golden/sass/sm_80.sass", QDNN_SOURCE_DIR);
+    char *text = toolkit_read_file(path, NULL);
+    uint64_t counts[64];
+    ptxvm_counts lines[64] = {{0}};
+    sass_code code;
+    sass_path *paths;
+    facts_code out = {.is_sass = true};
+    REQUIRE(text && sass_parse(text, "k", &code));
+    for (int i = 0; i < 64; i++)
+        counts[i] = i >= 27 && i <= 34 ? 10 : 1;
+    const ptxvm_path of = {.warps = 1, .lines = counts};
+    ptxvm_counters counters = {.kernel = "k", .lines = lines, .n_lines = 64, .paths = &of, .n_paths = 1};
+    lines[17].load = (ptxvm_traffic){.requests = 1, .sectors = 16, .first_sectors = 16};
+    lines[27].load = (ptxvm_traffic){.requests = 10, .sectors = 40, .first_sectors = 40};
+    REQUIRE(sass_paths(&code, &counters, 1, &paths) == 1);
+    CHECK_EQ_I64(facts_hot_loop(&code, paths), 0);
+    facts_follow_loads(&code, paths, lines, 64, &out);
+    CHECK(out.flight == 512);
+    CHECK(out.wait_least == 5);
+    CHECK(out.wait_mean > 7.857 && out.wait_mean < 7.858); /* (512 * 5 + 10 * 128 * 9) / (512 + 1280) */
+    lines[27].load.first_sectors = 19;                     /* fewer than half come from DRAM */
+    facts_follow_loads(&code, paths, lines, 64, &out);
+    CHECK(out.wait_mean == 5);
+    sass_paths_free(paths, 1);
+    sass_code_free(&code);
+    free(text);
+}
+
+TEST_CASE(Facts, SmallProducts)
+{
+    static const uint64_t k[][2] = {{576, 576},    {2880, 2880},  {4096, 4096},
+                                    {14336, 4096}, {25600, 5120}, {7168, 5120}};
+    facts_product p = {.row = kernel_find("matmul_int4"), .spec = kernel_spec_default()};
+    for
+        EACH(i, k)
+        {
+            p.problem = (kernel_problem){.rows = 4096, .columns = k[i][0], .m = 100};
+            p.spec.product.tile_rows = 64;
+            p.spec.product.reduction = KERNEL_K_COLUMNS;
+            facts_product small = facts_small(&p);
+            CHECK_EQ_U64(small.problem.rows, 512);
+            CHECK_EQ_U64(small.problem.columns, k[i][1]);
+            CHECK_EQ_U64(small.problem.m, 64);
+            p.problem = (kernel_problem){.rows = k[i][0], .columns = 192, .m = 7};
+            p.spec.product.reduction = KERNEL_K_ROWS;
+            small = facts_small(&p);
+            CHECK_EQ_U64(small.problem.rows, k[i][1]);
+            CHECK_EQ_U64(small.problem.columns, 192);
+            CHECK_EQ_U64(small.problem.m, 7);
+        }
+}
+
+/* What DRAM delivers in 600 ns, or a quarter of what is read. */
+TEST_CASE(Facts, WantedFlight)
+{
+    facts f;
+    char why[256];
+    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_EXACT, 1, &(facts_shape){"", 4096, 4096},
+                     board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
+    CHECK(f.wanted_flight == 1555.0 * 600);
+    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_EXACT, 1, &(facts_shape){"", 1024, 4096},
+                     board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
+    CHECK(f.wanted_flight == (double)f.bytes / 4);
+    REQUIRE(facts_of(facts_format_find("int4_g128"), FACTS_TENSOR, 64, &(facts_shape){"", 4096, 4096},
+                     board_find("a100"), FACTS_PLAN, &f, why, sizeof why));
+    CHECK(f.wanted_flight == 0);
+}
+
+/* Limits for what ptxas makes of today's kernels (13.0; other versions differ by a few registers). SASS per weight as ./run bench gemv and
+ * tensor measure it at N = K = 4096. */
+static const struct {
+    const char *name, *format;
+    facts_mode mode;
+    uint64_t m;
+    int registers, loop_bytes, code_bytes;
+    double per_weight[2], sectors, conflicts;
+} codes[] = {
+    {"Int4", "int4_g128", FACTS_EXACT, 1, 136, 30 << 10, 78 << 10, {3.5, 4.0}, 1.2, 0},
+    {"Q4_K", "q4_k", FACTS_EXACT, 1, 255, 33 << 10, 40 << 10, {3.7, 4.3}, 1.3, 0},
+    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 168, 5 << 10, 30 << 10, {5.5, 8.0}, 2.8, 0},
+};
+
+TEST_ROWS(Facts, CodeOfToday, codes)
+{
+    facts f;
+    char why[512] = "";
+    if (!sass_found(why, sizeof why))
+        SKIP("%s", why);
+    if (!facts_of(facts_format_find(codes[index].format), codes[index].mode, codes[index].m,
+                  &(facts_shape){"", 4096, 4096}, board_find("a100"), FACTS_RUN, &f, why, sizeof why))
+        FAIL("%s", why);
+    CHECK(f.code.is_sass && f.code.misfit < 0.02);
+    CHECK_EQ_I64(f.spill_bytes, 0);
+    CHECK(f.launch.registers > 32 && f.launch.registers <= codes[index].registers);
+    CHECK(f.code.loop_bytes > 1024 && f.code.loop_bytes <= codes[index].loop_bytes);
+    CHECK(f.code.bytes > f.code.loop_bytes && f.code.bytes <= codes[index].code_bytes);
+    CHECK(f.code.per_weight > codes[index].per_weight[0] && f.code.per_weight < codes[index].per_weight[1]);
+    CHECK(f.code.sectors >= 1 && f.code.sectors < codes[index].sectors);
+    CHECK(f.code.conflicts == codes[index].conflicts);
+    CHECK(f.flight > 100000 && f.code.wait_mean >= f.code.wait_least);
+    CHECK(f.issue_us > 1 && f.issue_us < 12);
 }

@@ -18,8 +18,9 @@ typedef struct facts_code {
     int bytes,
         loop_bytes; /* of the whole kernel, of its hot loop: the smallest that issues half of all instructions */
     double flight; /* bytes from DRAM that a warp has on their way at a time, at most */
-    double wait_least,
-        wait_mean; /* cycles of issue from a load of global memory to the instruction that waits for it */
+    /* cycles of issue from a load of DRAM to the instruction that waits for it: the mean by bytes, and the least of loads of 8 bytes
+     * per thread and more */
+    double wait_least, wait_mean;
     double
         per_weight;   /* thread instructions of all launches per weight and tile of rows: SASS, or else PTX */
     double conflicts; /* wavefronts of shared memory that conflicts add, of all */
