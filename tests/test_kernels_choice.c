@@ -130,7 +130,7 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
     strips.product.kernel = KERNEL_PRODUCT_STRIPS;
     strips.product.tile_rows = 8;
     CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &strips, why, sizeof why));
-    CHECK_EQ_STR(why, "tile_rows is 8; product strips takes 1, 2 or 4");
+    CHECK_EQ_STR(why, "tile_rows is 8; product strips takes powers of two from 1 to 4");
 }
 
 /* Lanes are dealt out among blocks where there are few tiles, but not those of a stack. */

@@ -286,13 +286,8 @@ block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, co
 
 void block_table_bits(const block_layout *layout, uint64_t bits[16])
 {
-    for (int i = 0; i < 16; i++) {
-        union {
-            float value;
-            uint32_t bits;
-        } number = {layout->table[i]};
-        bits[i] = number.bits;
-    }
+    for (int i = 0; i < 16; i++)
+        bits[i] = float_bits((float)layout->table[i]);
 }
 
 codec_state block_open(ptx_builder *b, const block_layout *layout)

@@ -67,9 +67,14 @@ bool e4m3_scales_stay_raw(const ptx_builder *b, const coding *c)
            !codec_e4m3.has_pair(b);
 }
 
+ptx_val byte_table_address(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte)
+{
+    return ptx_add(b, ptx_prmt(b, word, t->copy, ptx_u32(b, 0x5504 | byte << 4)), t->base);
+}
+
 void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,
                      unsigned numbers)
 {
-    ptx_val offset = ptx_prmt(b, word, t->copy, ptx_u32(b, 0x5504 | byte << 4));
-    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, ptx_add(b, offset, t->base), 0, out, (int)numbers);
+    ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, byte_table_address(b, t, word, byte), 0, out,
+               (int)numbers);
 }

@@ -36,7 +36,8 @@ byte_table code_table_fill(ptx_builder *b, const quantized *q, ptx_val base, uns
 enum { RAW_SCALE_EXPONENT = 120 };
 bool e4m3_scales_stay_raw(const ptx_builder *b, const coding *c);
 
-/* The numbers of byte `byte` of a word. */
+/* The address of the entry of byte `byte` of a word; and the numbers that it holds. */
+ptx_val byte_table_address(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte);
 void byte_table_load(ptx_builder *b, const byte_table *t, ptx_val word, unsigned byte, ptx_val *out,
                      unsigned numbers);
 

@@ -182,6 +182,8 @@ ptx_val nan_to_zero(ptx_builder *b, ptx_val x);
 
 /* ---- Tables (table.c) ---- */
 
+uint32_t float_bits(float x);
+
 /* Puts sixteen f32, given as bits, into shared memory; called by all threads of the block. */
 codec_state table_open(ptx_builder *b, const uint64_t bits[16]);
 /* The entry selected by the four bits at `position` of a word. */

@@ -63,6 +63,8 @@ void matrix_column_numbers(ptx_builder *b, const matrix *m, ptx_val group, ptx_v
 
 /* ---- Codes one by one (matrix_codes.c) ---- */
 
+/* An element as f32, of any format except blocks; plain ones only have a shape, and codes at a pointer. */
+ptx_val matrix_element(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column);
 /* The code of an element, a u32 with all other bits 0. */
 ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column);
 

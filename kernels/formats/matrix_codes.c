@@ -30,6 +30,18 @@ ptx_val matrix_code(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column
     return ptx_and(b, stream_code(b, &s, number), (1 << bits_of(m)) - 1);
 }
 
+ptx_val matrix_element(ptx_builder *b, const matrix *m, ptx_val row, ptx_val column)
+{
+    const format_row *format = m->q.coding.format;
+    const qdnnDataType_t type = format->facts.storage;
+    if (format_is_plain(format)) {
+        ptx_val index = ptx_mad(b, row, m->columns, column);
+        return emit_load(b, type, ptx_at(b, m->q.codes, index, element_bytes(type)), 0);
+    }
+    group_values group = matrix_group(b, m, row, column);
+    return element_decode(b, &m->q, &group, matrix_code(b, m, row, column));
+}
+
 /* ---- Writing ---- */
 
 /* Collects codes in a thread until they fill a unit of memory, which is then stored. Codes whose width divides the unit fill exactly one:

@@ -227,3 +227,19 @@ ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const code
         pair_add(b, type, ptx_as(b, pair_type(type), placed), pair_constant(b, type, extra, extra));
     return ptx_as(b, PTX_U32, pair_mul(b, type, units, scale));
 }
+
+/* ---- Numbers of codes ---- */
+
+void code_numbers_of(const format_row *format, const kernel_spec *spec, uint64_t bits[16])
+{
+    const block_layout *blocks = block_layout_of(format);
+    const bool is_signed = !blocks && spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT;
+    const int least = blocks ? -(int)blocks->bias : spec->stored.code == QDNN_CODE_OFFSET ? -8 : 0;
+    if (blocks && blocks->table) {
+        block_table_bits(blocks, bits);
+        return;
+    }
+    for (int i = 0; i < 16; i++)
+        bits[i] = format->codec->numbers ? format->codec->numbers[i]
+                                         : float_bits((float)(is_signed && i >= 8 ? i - 16 : least + i));
+}

@@ -47,6 +47,9 @@ ptx_val block_pair_scale(ptx_builder *b, const block_layout *layout, qdnnDataTyp
 ptx_val block_decode_pair(ptx_builder *b, const block_layout *layout, const codec_state *state,
                           qdnnDataType_t type, const block_strand *strand, ptx_val scale, unsigned element);
 
+/* What codes of 4 bits stand for in units of their scales, as f32, whatever the format: blocks and integers, too. */
+void code_numbers_of(const format_row *format, const kernel_spec *spec, uint64_t bits[16]);
+
 /* ---- For codecs ---- */
 
 ptx_type pair_type(qdnnDataType_t type);          /* PTX_F16X2, PTX_BF16X2 */

@@ -26,6 +26,15 @@ static float from_bits(uint32_t bits)
     return x.value;
 }
 
+uint32_t float_bits(float x)
+{
+    union {
+        float value;
+        uint32_t bits;
+    } u = {x};
+    return u.bits;
+}
+
 static ptx_val absmax_scale(ptx_builder *b, const coding *c, ptx_val lo, ptx_val absmax)
 {
     (void)b, (void)c, (void)lo;

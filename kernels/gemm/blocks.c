@@ -63,14 +63,10 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 {
     block_share share;
     const block_layout *layout = block_layout_of(row->format);
-    if (!layout || !block_share_of(layout, &share)) {
-        snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
-        return false;
-    }
-    if (spec->product.tile_rows <= BLOCKS_ROWS_MAX)
+    (void)spec;
+    if (layout && block_share_of(layout, &share))
         return true;
-    snprintf(error, error_size, "tile_rows is %llu; product blocks takes 1 to %d",
-             (unsigned long long)spec->product.tile_rows, BLOCKS_ROWS_MAX);
+    snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
     return false;
 }
 
@@ -124,12 +120,18 @@ static void begin_x(ptx_builder *b, blocks *s)
 
 /* ---- Sums ---- */
 
-static void begin_sums(ptx_builder *b, blocks *s)
+/* `made`: they exist already. */
+static void clear_sums(ptx_builder *b, blocks *s, bool made)
 {
     for (unsigned m = 0; m < s->rows; m++)
         for (unsigned o = 0; o < s->outputs; o++)
-            for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
-                s->sums[m][o][a] = ptx_var(b, s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0));
+            for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++) {
+                ptx_val zero = s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0);
+                if (made)
+                    ptx_assign(b, s->sums[m][o][a], zero);
+                else
+                    s->sums[m][o][a] = ptx_var(b, zero);
+            }
 }
 
 /* Multiplies the sums of an output by a power of two. */
@@ -165,14 +167,6 @@ static void next_unit(ptx_builder *b, const blocks *s, unsigned o, ptx_val unit)
 {
     scale_sums(b, s, o, ratio_of_units(b, s->units[o], unit));
     ptx_assign(b, s->units[o], unit);
-}
-
-static void clear_sums(ptx_builder *b, const blocks *s)
-{
-    for (unsigned m = 0; m < s->rows; m++)
-        for (unsigned o = 0; o < s->outputs; o++)
-            for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
-                ptx_assign(b, s->sums[m][o][a], s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0));
 }
 
 /* One chunk of each output, times all rows of x. */
@@ -482,7 +476,7 @@ static void copied_pass(ptx_builder *b, blocks *s, ptx_val again)
 static void multiply(ptx_builder *b, blocks *s)
 {
     const bool direct = blocks_are_direct(s->share.layout);
-    begin_sums(b, s);
+    clear_sums(b, s, false);
     begin_units(b, s);
     ptx_val again = ptx_var(b, ptx_u32(b, !direct));
     if (direct) {
@@ -494,7 +488,7 @@ static void multiply(ptx_builder *b, blocks *s)
     if (!direct || is_guarded(s)) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_NE, again, 0));
-        clear_sums(b, s);
+        clear_sums(b, s, true);
         blocks_pass(b, s, BLOCK_PLAIN, plain_window, NULL);
         ptx_end_if(b);
     }
@@ -530,4 +524,6 @@ const gemm_kernel gemm_blocks = {.block_of = threads_of,
                                  .outputs = columns_of,
                                  .emit = emit_blocks,
                                  .serves = serves,
+                                 .rows = 1,
+                                 .rows_most = BLOCKS_ROWS_MAX,
                                  .takes_experts = true};

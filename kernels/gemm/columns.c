@@ -85,8 +85,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     if (!format_is_plain(row->format) && spec->stored.layout != QDNN_LAYOUT_WORDS_INTERLEAVED &&
         !codes_are_direct(&c))
         return refuse(error, error_size, "takes codes of 2, 4 or 8 bits, or interleaved words");
-    if (spec->product.tile_rows > ROWS_MAX ||
-        spec->product.tile_rows * lanes_of(&c) * width_of(&c) > SUMS_MAX)
+    if (spec->product.tile_rows * lanes_of(&c) * width_of(&c) > SUMS_MAX)
         return refuse(error, error_size, "takes fewer rows at a time");
     return true;
 }
@@ -313,16 +312,11 @@ static unsigned lane_bytes(const columns *s)
 /* The sum of column `number` (u32) of the block. */
 static ptx_val sum_of_column(ptx_builder *b, const columns *s, ptx_val number)
 {
-    ptx_val part[SUM_LANES], thread = ptx_shr(b, number, ceil_log2(s->width));
+    ptx_val thread = ptx_shr(b, number, ceil_log2(s->width));
     ptx_val at = ptx_at(b, ptx_mad(b, thread, LOAD_BYTES, s->scratch), ptx_and(b, number, 3), 4);
     if (s->width > 4)
         at = ptx_mad(b, ptx_and(b, ptx_shr(b, number, 2), (int)s->width / 4 - 1), plane_bytes(s), at);
-    for (unsigned i = 0; i < SUM_LANES; i++)
-        part[i] = ptx_ld_shared(b, PTX_F32, at, (int)(i * lane_bytes(s)));
-    for (unsigned half = SUM_LANES / 2; half; half /= 2)
-        for (unsigned i = 0; i < half; i++)
-            part[i] = ptx_add(b, part[i], part[i + half]);
-    return row_tile_sum(b, &s->at, part[0]);
+    return row_tile_sum(b, &s->at, lanes_join_memory(b, at, 0, lane_bytes(s)));
 }
 
 static void put_lanes(ptx_builder *b, const columns *s, unsigned m)
@@ -529,5 +523,8 @@ const gemm_kernel gemm_columns = {.block = THREADS,
                                   .outputs = columns_of,
                                   .emit = emit_columns,
                                   .serves = serves,
+                                  .rows = 1,
+                                  .rows_most = ROWS_MAX,
+                                  .any_rows = true,
                                   .fits = fits,
                                   .takes_experts = true};

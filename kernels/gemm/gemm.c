@@ -44,6 +44,20 @@ static bool is_of_tensor_cores(const kernel_spec *spec)
            spec->product.kernel == KERNEL_PRODUCT_STRIPS;
 }
 
+static bool rows_serve(const gemm_kernel *kernel, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const uint64_t rows = spec->product.tile_rows;
+    const bool is_power = (rows & (rows - 1)) == 0;
+    char name[32];
+    if (!kernel->rows ||
+        (rows >= kernel->rows && rows <= kernel->rows_most && (is_power || kernel->any_rows)))
+        return true;
+    kernel_spec_value(spec, "product", name, sizeof name);
+    snprintf(error, error_size, "tile_rows is %llu; product %s takes %s%u to %u", (unsigned long long)rows,
+             name, kernel->any_rows ? "" : "powers of two from ", kernel->rows, kernel->rows_most);
+    return false;
+}
+
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->data == QDNN_DATA_F64) {
@@ -68,7 +82,8 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
                  (unsigned long long)spec->product.split);
         return false;
     }
-    return !kernel->serves || kernel->serves(row, spec, error, error_size);
+    return rows_serve(kernel, spec, error, error_size) &&
+           (!kernel->serves || kernel->serves(row, spec, error, error_size));
 }
 
 bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)

@@ -50,6 +50,9 @@ typedef struct gemm_kernel {
     unsigned (*block_of)(const kernel_row *row, const kernel_spec *spec);
     /* Columns of y that a thread block computes for each of its rows. */
     unsigned (*outputs)(const kernel_row *row, const kernel_spec *spec);
+    /* Rows of x that it takes at a time: `rows` to `rows_most`, and only powers of two unless `any_rows`. 0: not limited. */
+    unsigned rows, rows_most;
+    bool any_rows;
     unsigned strip; /* if not 0: the grid's z cuts K into strips of so many k */
     /* Bytes of dynamic shared memory to request at launch; null: none. */
     unsigned (*shared)(const kernel_row *row, const kernel_spec *spec);

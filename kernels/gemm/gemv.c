@@ -597,6 +597,6 @@ static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
 #define GEMV_KERNEL(takes)                                                                                   \
     {                                                                                                        \
         .block_of = threads_of, .shared = shared_of, .outputs = columns_of, .emit = emit_gemv,               \
-        .serves = gemv_serves, .fits = takes, .takes_experts = true                                          \
+        .serves = gemv_serves, .rows = 1, .rows_most = GEMV_ROWS_MAX, .fits = takes, .takes_experts = true   \
     }
 const gemm_kernel gemm_gemv = GEMV_KERNEL(gemv_fits), gemm_ragged = GEMV_KERNEL(gemv_ragged_fits);

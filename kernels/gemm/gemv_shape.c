@@ -140,7 +140,7 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
 
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const unsigned bits = row->format->facts.bits, rows = (unsigned)spec->product.tile_rows;
+    const unsigned bits = row->format->facts.bits;
     if (format_is_blocks(row->format))
         return refuse(spec, error, error_size, "codes must not lie in blocks");
     if ((bits & (bits - 1)) != 0 && !gemv_is_ragged(spec))
@@ -153,8 +153,6 @@ bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, si
         return refuse(spec, error, error_size,
                       gemv_is_ragged(spec) ? "groups must run along K"
                                            : "groups must run along K, with a size that is a multiple of 16");
-    if (rows > GEMV_ROWS_MAX || (rows & (rows - 1)) != 0)
-        return refuse(spec, error, error_size, "tile_rows must be 1, 2, 4, 8 or 16");
     return true;
 }
 

@@ -8,6 +8,23 @@ ptx_val lanes_join_warp(ptx_builder *b, ptx_val partial)
     return partial;
 }
 
+/* Joins the lanes of one thread. */
+static ptx_val join_lanes(ptx_builder *b, ptx_val *part, unsigned lanes)
+{
+    for (unsigned half = lanes / 2; half; half /= 2)
+        for (unsigned k = 0; k < half; k++)
+            part[k] = ptx_add(b, part[k], part[k + half]);
+    return part[0];
+}
+
+ptx_val lanes_join_memory(ptx_builder *b, ptx_val at, unsigned offset, unsigned pitch)
+{
+    ptx_val part[SUM_LANES];
+    for (unsigned i = 0; i < SUM_LANES; i++)
+        part[i] = ptx_ld_shared(b, PTX_F32, at, (int)(offset + i * pitch));
+    return join_lanes(b, part, SUM_LANES);
+}
+
 /* ---- Teams ---- */
 
 /* Of two values, a thread keeps one, gives the other to its partner, and adds what it gets. */
@@ -42,15 +59,6 @@ static void join_and_share(ptx_builder *b, lanes_share *l, unsigned distance, pt
     *first = ptx_add(b, *first, half);
     l->outputs = outputs;
     l->rows = rows;
-}
-
-/* Joins the lanes of one thread. */
-static ptx_val join_lanes(ptx_builder *b, ptx_val *part, unsigned lanes)
-{
-    for (unsigned half = lanes / 2; half; half /= 2)
-        for (unsigned k = 0; k < half; k++)
-            part[k] = ptx_add(b, part[k], part[k + half]);
-    return part[0];
 }
 
 void lanes_join_team(ptx_builder *b, lanes_share *l, ptx_val thread)

@@ -12,6 +12,9 @@ enum { SUM_LANES = 32, LANE_BITS = 5 };
  * both partners of an exchange compute the same bits. */
 ptx_val lanes_join_warp(ptx_builder *b, ptx_val partial);
 
+/* Sums all lanes, which lie `pitch` bytes apart in shared memory from at + offset (u32) on. */
+ptx_val lanes_join_memory(ptx_builder *b, ptx_val at, unsigned offset, unsigned pitch);
+
 /* Sums of a few outputs and rows whose lanes are spread over a team: `threads` neighbouring threads of a
  * warp hold `lanes` each, thread t those from t * lanes on. While joining, the threads divide the sums
  * among themselves: rows first, then outputs (unless keeps_outputs is set). In the end a thread has the

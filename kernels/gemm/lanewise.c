@@ -15,23 +15,11 @@
 
 #include "kernels/gemm/epilogue.h"
 
-#include <stdio.h>
-
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     const unsigned outputs = OUTPUTS / (unsigned)spec->product.tile_rows;
     return spec->epilogue.gated ? outputs / 2 : outputs;
-}
-
-static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
-{
-    (void)row;
-    if (spec->product.tile_rows == 32 || spec->product.tile_rows == 64 || spec->product.tile_rows == 128)
-        return true;
-    snprintf(error, error_size, "tile_rows is %llu; product lanewise takes 32, 64 or 128",
-             (unsigned long long)spec->product.tile_rows);
-    return false;
 }
 
 /* ---- Sums ---- */
@@ -337,5 +325,9 @@ static void emit_lanewise(ptx_builder *b, const kernel_row *row, const kernel_sp
     row_tiles_end(b);
 }
 
-const gemm_kernel gemm_lanewise = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_lanewise, .serves = serves, .takes_experts = true};
+const gemm_kernel gemm_lanewise = {.block = THREADS,
+                                   .outputs = columns_of,
+                                   .emit = emit_lanewise,
+                                   .rows = 32,
+                                   .rows_most = 128,
+                                   .takes_experts = true};

@@ -7,8 +7,6 @@
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
 
-#include <stdio.h>
-
 enum {
     WARPS = 8,
     THREADS = WARPS * WARP,
@@ -34,16 +32,6 @@ static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row;
     return spec->epilogue.gated ? OUTPUTS / 2 : OUTPUTS;
-}
-
-static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
-{
-    (void)row;
-    if (spec->product.tile_rows <= ROWS_MAX)
-        return true;
-    snprintf(error, error_size, "tile_rows is %llu; product staged takes 1 to %d",
-             (unsigned long long)spec->product.tile_rows, ROWS_MAX);
-    return false;
 }
 
 /* Looks up sorted rows; those of other products are neighbours, and known anyway. */
@@ -164,5 +152,10 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     row_tiles_end(b);
 }
 
-const gemm_kernel gemm_staged = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_staged, .serves = serves, .takes_experts = true};
+const gemm_kernel gemm_staged = {.block = THREADS,
+                                 .outputs = columns_of,
+                                 .emit = emit_staged,
+                                 .rows = 1,
+                                 .rows_most = ROWS_MAX,
+                                 .any_rows = true,
+                                 .takes_experts = true};

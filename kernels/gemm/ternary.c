@@ -70,15 +70,10 @@ static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const block_layout *layout = block_layout_of(row->format);
-    const uint64_t rows = spec->product.tile_rows;
-    if (!layout || !layout->codes->is_ternary) {
-        snprintf(error, error_size, "product ternary takes TQ1_0 blocks");
-        return false;
-    }
-    if (rows <= ROWS_MAX && (rows & (rows - 1)) == 0)
+    (void)spec;
+    if (layout && layout->codes->is_ternary)
         return true;
-    snprintf(error, error_size, "tile_rows is %llu; product ternary takes 1, 2, 4, 8 or 16",
-             (unsigned long long)rows);
+    snprintf(error, error_size, "product ternary takes TQ1_0 blocks");
     return false;
 }
 
@@ -282,15 +277,9 @@ static void put_lanes(ptx_builder *b, const ternary *s, ptx_val warp_at, unsigne
     }
 }
 
-static ptx_val join_lanes(ptx_builder *b, const ternary *s, ptx_val at, unsigned behind)
+static ptx_val joined(ptx_builder *b, const ternary *s, ptx_val at, unsigned behind)
 {
-    ptx_val part[SUM_LANES];
-    for (unsigned i = 0; i < SUM_LANES; i++)
-        part[i] = ptx_ld_shared(b, PTX_F32, at, (int)(behind * SUM_PITCH + 4 * i));
-    for (unsigned half = SUM_LANES / 2; half; half /= 2)
-        for (unsigned i = 0; i < half; i++)
-            part[i] = ptx_add(b, part[i], part[i + half]);
-    return row_tile_sum(b, &s->at, part[0]);
+    return row_tile_sum(b, &s->at, lanes_join_memory(b, at, behind * SUM_PITCH, 4));
 }
 
 /* Thread i of the warp completes sum i of a few rows; sums are ordered by row, then output, then team. */
@@ -313,9 +302,9 @@ static void complete(ptx_builder *b, const ternary *s, const epilogue *e, ptx_va
     ptx_val sum = ptx_mad(b, ptx_shr(b, lane, ceil_log2(of_row)), (int)sums_of_row(s),
                           apart ? ptx_shl(b, team, 1) : of_warp);
     ptx_val at = ptx_mad(b, sum, SUM_PITCH, warp_at);
-    sums[0] = join_lanes(b, s, at, 0);
+    sums[0] = joined(b, s, at, 0);
     if (gated)
-        sums[1] = join_lanes(b, s, at, apart ? 1 : OF_WARP);
+        sums[1] = joined(b, s, at, apart ? 1 : OF_WARP);
     epilogue_store(b, e, row_tile_row(b, &s->at, row, has), column, sums, s->at.expert);
     ptx_end_if(b);
 }
@@ -414,5 +403,10 @@ static void emit_ternary(ptx_builder *b, const kernel_row *row, const kernel_spe
     row_tiles_end(b);
 }
 
-const gemm_kernel gemm_ternary = {
-    .block = THREADS, .outputs = columns_of, .emit = emit_ternary, .serves = serves, .takes_experts = true};
+const gemm_kernel gemm_ternary = {.block = THREADS,
+                                  .outputs = columns_of,
+                                  .emit = emit_ternary,
+                                  .serves = serves,
+                                  .rows = 1,
+                                  .rows_most = ROWS_MAX,
+                                  .takes_experts = true};

@@ -57,13 +57,7 @@ ptx_val weights_element(ptx_builder *b, const weights *w, ptx_val output, ptx_va
 {
     const bool by_columns = w->coding.spec->product.reduction == KERNEL_K_COLUMNS;
     ptx_val row = by_columns ? output : k, column = by_columns ? k : output;
-    const qdnnDataType_t storage = w->coding.format->facts.storage;
-    const matrix *m = &w->matrix;
-    if (format_is_plain(w->coding.format))
-        return emit_load(b, storage,
-                         ptx_at(b, w->codes, ptx_mad(b, row, m->columns, column), element_bytes(storage)), 0);
-    group_values group = matrix_group(b, m, row, column);
-    return element_decode(b, &m->q, &group, matrix_code(b, m, row, column));
+    return matrix_element(b, &w->matrix, row, column);
 }
 
 /* Neighbouring threads take neighbouring columns of the matrix: k of one output, or outputs of one k. */

@@ -3,29 +3,20 @@
 
 #include <math.h>
 
-/* Eight elements of a row at any address, from k on; those that do not exist are 0. */
+/* Eight elements of a row at any address, from k on; those that do not exist are 0. Where chunks are whole, all of them exist
+ * or none. */
 static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists, ptx_val *x)
 {
     const qdnnDataType_t type = w->spec->data;
+    for (unsigned e = 0; e < CHUNK; e++)
+        x[e] = ptx_var(b, ptx_f32(b, 0));
     for (unsigned e = 0; e < CHUNK; e++) {
-        x[e] = ptx_var(b, ptx_f32(b, 0));
-        ptx_if(b, ptx_setp_and(b, PTX_LT, ptx_add(b, k, e), w->args->k, exists));
+        if (e == 0 || !w->whole_chunks)
+            ptx_if(b, ptx_setp_and(b, PTX_LT, e ? ptx_add(b, k, e) : k, w->args->k, exists));
         ptx_assign(b, x[e], emit_load(b, type, from, (int)(e * element_bytes(type))));
-        ptx_end_if(b);
+        if (e == CHUNK - 1 || !w->whole_chunks)
+            ptx_end_if(b);
     }
-}
-
-/* The same where a chunk exists as a whole or not at all. */
-static void load_whole_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists,
-                         ptx_val *x)
-{
-    const qdnnDataType_t type = w->spec->data;
-    for (unsigned e = 0; e < CHUNK; e++)
-        x[e] = ptx_var(b, ptx_f32(b, 0));
-    ptx_if(b, ptx_setp_and(b, PTX_LT, k, w->args->k, exists));
-    for (unsigned e = 0; e < CHUNK; e++)
-        ptx_assign(b, x[e], emit_load(b, type, from, (int)(e * element_bytes(type))));
-    ptx_end_if(b);
 }
 
 /* How many elements from e on are stored together. */
@@ -136,7 +127,7 @@ static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, 
         ptx_val has = row_tile_has(b, tile, ptx_add(b, p->row, ptx_u64(b, rows_ahead(w, t))));
         ptx_val from = row_address(b, w, tile, p, t, has);
         from = ptx_add(b, from, ptx_u64(b, more * element_bytes(w->spec->data)));
-        (w->whole_chunks ? load_whole_x : load_x)(b, w, from, k, has, x);
+        load_x(b, w, from, k, has, x);
         put_x(b, w, p, t, scaled, x);
     }
 }

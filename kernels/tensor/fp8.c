@@ -8,11 +8,24 @@ bool fp8_is_native(const ptx_sm *sm)
     return sm && (sm->number == 89 || sm->number == 120 || sm->number == 121);
 }
 
-ptx_mma_id fp8_instruction(qdnnDataType_t a, qdnnDataType_t b)
+/* For operands A and B of these types, F8E4M3 or F8E5M2. */
+static ptx_mma_id fp8_instruction(qdnnDataType_t a, qdnnDataType_t b)
 {
     if (a == QDNN_DATA_F8E4M3)
         return b == QDNN_DATA_F8E4M3 ? PTX_MMA_m16n8k32_f32_e4m3 : PTX_MMA_m16n8k32_f32_e4m3_e5m2;
     return b == QDNN_DATA_F8E4M3 ? PTX_MMA_m16n8k32_f32_e5m2_e4m3 : PTX_MMA_m16n8k32_f32_e5m2;
+}
+
+ptx_mma_id mma_instruction(ptx_builder *b, const kernel_spec *spec, const x_form *form,
+                           qdnnDataType_t weights, bool w_first)
+{
+    const qdnnDataType_t x = (qdnnDataType_t)spec->product.x_fp8;
+    const ptx_sm *sm = ptx_target(b);
+    if (form->unit_elements == 2)
+        return w_first ? fp8_instruction(weights, x) : fp8_instruction(x, weights);
+    if (spec->data == QDNN_DATA_BF16)
+        return PTX_MMA_m16n8k16_f32_bf16;
+    return sm && sm->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
 }
 
 x_form x_form_of(ptx_builder *b, const kernel_spec *spec)

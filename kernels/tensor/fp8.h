@@ -18,11 +18,13 @@ typedef struct x_form {
 /* Whether the SM has native FP8 instructions. (sm_90 and 100 accept them, but build them from others,
  * which add in another order.) */
 bool fp8_is_native(const ptx_sm *sm);
-/* The instruction for operands A and B of these types, F8E4M3 or F8E5M2. */
-ptx_mma_id fp8_instruction(qdnnDataType_t a, qdnnDataType_t b);
 
 /* How the x of a specification is converted to units. */
 x_form x_form_of(ptx_builder *b, const kernel_spec *spec);
+
+/* The instruction for x of that form; weights of type `weights` are operand A (`w_first`) or B. */
+ptx_mma_id mma_instruction(ptx_builder *b, const kernel_spec *spec, const x_form *form,
+                           qdnnDataType_t weights, bool w_first);
 
 /* Whether the product supports x in FP8; if not, why. */
 bool fp8_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);

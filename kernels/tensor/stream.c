@@ -28,12 +28,7 @@ static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_wo
 
 static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
 {
-    const qdnnDataType_t data = s->spec->data;
-    if (s->form.unit_elements == 2)
-        return fp8_instruction(s->codes.format->facts.storage, (qdnnDataType_t)s->spec->product.x_fp8);
-    if (data == QDNN_DATA_BF16)
-        return PTX_MMA_m16n8k16_f32_bf16;
-    return ptx_target(b)->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
+    return mma_instruction(b, s->spec, &s->form, s->codes.format->facts.storage, true);
 }
 
 /* Multiplies one step of 16 k (FP8: 32) of one tile of columns by eight rows of x: x has k 0-7, then k
@@ -456,7 +451,7 @@ uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows)
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    const uint64_t extent = group_extent(spec), m = spec->product.tile_rows;
+    const uint64_t extent = group_extent(spec);
     const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
     if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
@@ -467,8 +462,6 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "prepacked weights must have a group size that is a multiple of 16";
     else if (spec->epilogue.addend)
         why = "product stream does not take an addend";
-    else if (m < 8 || m > ROWS_MAX || (m & (m - 1)) != 0)
-        why = "product stream takes tile_rows of 8, 16, 32, 64 and 128";
     if (why)
         snprintf(error, error_size, "%s", why);
     return !why && (!spec->product.x_fp8 || fp8_serves(row, spec, error, error_size));
@@ -509,5 +502,7 @@ const gemm_kernel gemm_stream = {.block = STREAM_THREADS,
                                  .shared = shared_bytes,
                                  .emit = emit_stream,
                                  .serves = serves,
+                                 .rows = 8,
+                                 .rows_most = ROWS_MAX,
                                  .takes_experts = true,
                                  .steps = stream_steps};

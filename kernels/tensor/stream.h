@@ -20,6 +20,7 @@
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
 #include "kernels/formats/blocks.h"
+#include "kernels/formats/byte_table.h"
 #include "kernels/formats/pairs.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/tensor/fp8.h"
@@ -104,8 +105,7 @@ typedef struct stream {
     unsigned ahead;       /* units loaded ahead */
     ptx_val x_shared;
     ptx_val x_lane[UNIT_STEPS]; /* u32: where ldmatrix reads, for each step of a unit */
-    ptx_val table;              /* u32: address of the table of pairs; empty: there is none */
-    ptx_val table_copy;         /* u32: offset of this lane's copy in an entry */
+    byte_table table;           /* of pairs, of f32 or of halves; empty: there is none */
     ptx_val sums[TILES][ROWS_MAX / 8][4];
     column_groups groups; /* of column my_n, from the strip's first group on */
     quad_scales quads;

@@ -4,37 +4,9 @@
  * copies side by side; one byte permutation makes an address. */
 #include "kernels/tensor/stream.h"
 
-#include <string.h>
-
-enum { ENTRY_BYTES = 256 };
+enum { ENTRY_BYTES = BYTE_TABLE_PITCH };
 
 /* ---- The table ---- */
-
-static void integers_from(int least, bool is_signed, uint64_t bits[16])
-{
-    for (int i = 0; i < 16; i++) {
-        union {
-            float value;
-            uint32_t bits;
-        } number = {(float)(is_signed && i >= 8 ? i - 16 : least + i)};
-        bits[i] = number.bits;
-    }
-}
-
-/* What codes of 4 bits stand for, as f32. */
-static void numbers_of(const format_row *format, const kernel_spec *spec, uint64_t bits[16])
-{
-    const block_layout *blocks = block_layout_of(format);
-    if (blocks && blocks->table)
-        block_table_bits(blocks, bits);
-    else if (blocks)
-        integers_from(-(int)blocks->bias, false, bits);
-    else if (format->codec->numbers)
-        memcpy(bits, format->codec->numbers, 16 * sizeof bits[0]);
-    else
-        integers_from(spec->stored.code == QDNN_CODE_OFFSET ? -8 : 0,
-                      spec->stored.code == QDNN_CODE_TWOS_COMPLEMENT, bits);
-}
 
 stream_table stream_table_of(const format_row *format, const kernel_spec *spec)
 {
@@ -54,7 +26,7 @@ static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const
             to = ptx_mad(b, entry, ENTRY_BYTES, ptx_shl(b, ptx_and(b, tid, 7), 4));
     ptx_val upper = ptx_at(b, numbers, ptx_shr(b, entry, 4), 4);
     ptx_val low = ptx_ld_const(b, PTX_F32, ptx_at(b, numbers, ptx_and(b, entry, 15), 4), 0);
-    to = ptx_add(b, to, s->table);
+    to = ptx_add(b, to, s->table.base);
     for (unsigned i = 0; i < 8; i++) {
         ptx_val high = ptx_ld_const(b, PTX_F32, upper, (int)(8 * i)), copies[4] = {low, high, low, high};
         for (unsigned c = 0; c < 4 && kind == TABLE_OF_HALVES; c++)
@@ -72,17 +44,11 @@ void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format)
     if (kind == TABLE_NONE)
         return;
     const unsigned copy = kind == TABLE_OF_F32 ? 8 : 4;
-    numbers_of(format, s->spec, bits);
-    s->table = shared;
+    code_numbers_of(format, s->spec, bits);
+    s->table.base = shared;
     s->x_shared = ptx_add(b, shared, ENTRY_BYTES / 2);
-    s->table_copy = ptx_mul(b, ptx_and(b, s->lane, (int)(ENTRY_BYTES / 2 / copy - 1)), (int)copy);
+    s->table.copy = ptx_mul(b, ptx_and(b, s->lane, (int)(ENTRY_BYTES / 2 / copy - 1)), (int)copy);
     fill_table(b, s, kind, bits);
-}
-
-static ptx_val table_offset(ptx_builder *b, const stream *s, ptx_val word, unsigned byte)
-{
-    ptx_val offset = ptx_prmt(b, word, s->table_copy, ptx_u32(b, 0x5504 | byte << 4));
-    return ptx_add(b, offset, s->table);
 }
 
 /* The entries are pairs of halves. */
@@ -92,7 +58,7 @@ static void decode_by_halves(ptx_builder *b, const stream *s, ptx_val word, cons
     const qdnnDataType_t type = s->spec->data;
     for (unsigned i = 0; i < 4; i++) {
         ptx_val scale = scales[i % 2].pair.scale;
-        a[i] = ptx_ld_shared(b, PTX_U32, table_offset(b, s, word, i), 0);
+        a[i] = ptx_ld_shared(b, PTX_U32, byte_table_address(b, &s->table, word, i), 0);
         if (scale.kind != PTX_NOTHING)
             a[i] = ptx_as(b, PTX_U32, pair_mul(b, type, ptx_as(b, pair_type(type), a[i]), scale));
     }
@@ -115,8 +81,7 @@ static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const
     const bool byte_pairs = prepack_has_byte_pairs(s->codes.format) && !s->blocks;
     ptx_val numbers[4][2];
     for (unsigned byte = 0; byte < 4; byte++) {
-        ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_F32, table_offset(b, s, word, byte), 0,
-                   numbers[byte], 2);
+        byte_table_load(b, &s->table, word, byte, numbers[byte], 2);
     }
     for (unsigned i = 0; i < 4; i++) {
         const column_scale *c = &scales[i % 2];
@@ -170,7 +135,7 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
         stream_ternary_step(b, s, q, a);
         return;
     }
-    if (s->table.kind != PTX_NOTHING) {
+    if (s->table.base.kind != PTX_NOTHING) {
         if (!s->blocks && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES)
             decode_by_halves(b, s, words[step], scales, a);
         else

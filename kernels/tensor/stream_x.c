@@ -46,7 +46,7 @@ static ptx_val x_address_of(ptx_builder *b, const stream *s, ptx_val row, ptx_va
 
 void stream_x_begin(ptx_builder *b, stream *s)
 {
-    const bool has_table = s->table.kind != PTX_NOTHING;
+    const bool has_table = s->table.base.kind != PTX_NOTHING;
     s->chunk = chunk_stride(has_table);
     s->phase_units = phase_units(s->rows, has_table);
     ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;

@@ -2,8 +2,6 @@
 #include "kernels/gemm/epilogue.h"
 #include "kernels/tensor/stream.h"
 
-#include <stdio.h>
-
 enum { JOIN_COLUMNS = STRIPS_OUTPUTS / STREAM_THREADS }; /* columns of y per thread */
 enum { JOIN_TOGETHER = 4 };                              /* strips loaded at a time */
 
@@ -199,19 +197,9 @@ static unsigned join_outputs(const kernel_row *row, const kernel_spec *spec)
     return STREAM_THREADS * JOIN_COLUMNS;
 }
 
-static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
-{
-    (void)row;
-    if (spec->product.tile_rows == 1 || spec->product.tile_rows == 2 ||
-        spec->product.tile_rows == JOIN_ROWS_MAX)
-        return true;
-    snprintf(error, error_size, "tile_rows is %llu; product strips takes 1, 2 or %d",
-             (unsigned long long)spec->product.tile_rows, JOIN_ROWS_MAX);
-    return false;
-}
-
 const gemm_kernel gemm_strips = {.block = STREAM_THREADS,
                                  .outputs = join_outputs,
                                  .emit = emit_join,
-                                 .serves = serves,
+                                 .rows = 1,
+                                 .rows_most = JOIN_ROWS_MAX,
                                  .takes_experts = true};

@@ -199,12 +199,7 @@ static bool has_bytes(const tile *t)
 
 static ptx_mma_id instruction_of(ptx_builder *b, const tile *t)
 {
-    const ptx_sm *sm = ptx_target(b);
-    if (has_bytes(t))
-        return fp8_instruction((qdnnDataType_t)t->spec->product.x_fp8, t->storage);
-    if (t->spec->data == QDNN_DATA_BF16)
-        return PTX_MMA_m16n8k16_f32_bf16;
-    return sm && sm->number < 80 ? PTX_MMA_m16n8k8_f32_f16 : PTX_MMA_m16n8k16_f32_f16;
+    return mma_instruction(b, t->spec, &t->form, t->storage, false);
 }
 
 static void multiply(ptx_builder *b, tile *t, const fragments *f)

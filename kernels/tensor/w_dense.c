@@ -366,18 +366,6 @@ void w_dense_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile
 
 /* ---- Element by element ---- */
 
-static ptx_val element_value(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
-{
-    const qdnnDataType_t stored = w->coding.format->facts.storage;
-    element at = element_at(b, w, ptx_cvt(b, PTX_U64, n), k);
-    if (is_plain(w))
-        return emit_load(
-            b, stored, ptx_at(b, w->codes, ptx_mad(b, at.row, w->columns, at.column), element_bytes(stored)),
-            0);
-    group_values group = matrix_group(b, &w->m, at.row, at.column);
-    return element_decode(b, &w->m.q, &group, matrix_code(b, &w->m, at.row, at.column));
-}
-
 void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile)
 {
     const unsigned extent = w->along_k ? w->tile_k : w->tile_n;
@@ -386,7 +374,8 @@ void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val til
     ptx_val n = w_output(b, w, w->along_k ? line : run, 1), k = ptx_add(b, k0, w->along_k ? run : line);
     ptx_val value = ptx_var(b, ptx_u32(b, 0));
     ptx_if(b, ptx_setp(b, PTX_LT, k, w->k));
-    ptx_val x = element_value(b, w, n, k);
+    element from = element_at(b, w, ptx_cvt(b, PTX_U64, n), k);
+    ptx_val x = matrix_element(b, &w->m, from.row, from.column);
     ptx_assign(b, value, emit_narrow_pair(b, w->data, x, x));
     ptx_end_if(b);
     ptx_val address = w_piece_address(b, w, tile, line, ptx_shr(b, run, 3));
