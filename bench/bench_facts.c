@@ -3,6 +3,7 @@
  *
  *   QDNN_BENCH_BOARDS   a100,t4 or all; by default a100
  *   QDNN_BENCH_FORMATS  q4_k,nf4 or all; by default four that differ most
+ *   QDNN_BENCH_ROWS     1,64: numbers of rows; by default all that the shapes have
  *   QDNN_BENCH_SHAPES   all: the matrices of every model and all numbers of rows; by default a few of them
  *   QDNN_BENCH_FACTS    plan: what needs neither ptxas nor a run */
 #include <stdio.h>
@@ -135,6 +136,13 @@ static bool is_listed(const char *variable, const char *usual, const char *name)
     return false;
 }
 
+static bool has_rows(uint64_t m)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)m);
+    return is_listed("QDNN_BENCH_ROWS", "all", text);
+}
+
 static bool all_shapes(void)
 {
     const char *value = getenv("QDNN_BENCH_SHAPES");
@@ -220,7 +228,7 @@ static void one(FILE *file, const row *r, totals *t)
 {
     facts f;
     char why[256] = "";
-    if (!all_shapes() && !is_usual(r))
+    if (!has_rows(r->m) || (!all_shapes() && !is_usual(r)))
         return;
     bench_progress("facts: %s %s M=%llu %llu x %llu on %s", r->format->name, facts_mode_name(r->mode),
                    (unsigned long long)r->m, (unsigned long long)r->shape->n, (unsigned long long)r->shape->k,
