@@ -206,8 +206,8 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     return bytes;
 }
 
-static bool find_product(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
-                         const board *on, facts_product *out, char *why, size_t size)
+bool facts_product_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
+                      const board *on, facts_product *out, char *why, size_t size)
 {
     const kernel_row *row = kernel_find(format->kernel);
     kernel_spec spec = kernel_spec_default();
@@ -267,7 +267,7 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
     kernel_steps steps;
     assembled a;
     facts_code code = {.is_sass = false};
-    if (!find_product(format, mode, m, shape, on, &product, why, size))
+    if (!facts_product_of(format, mode, m, shape, on, &product, why, size))
         return false;
     kernel_steps_of(product.row, &product.spec, &product.problem, &steps);
     const kernel_step *step = facts_multiplying(&steps);

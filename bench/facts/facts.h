@@ -72,7 +72,11 @@ typedef struct facts {
 /* What is looked at: the plan alone; also what ptxas says, if it is found; also a run of a small product on ptxvm, and its machine code. */
 typedef enum facts_depth { FACTS_PLAN, FACTS_ASSEMBLED, FACTS_RUN } facts_depth;
 
-/* False with a reason: the format does not have such a product. */
+/* The product of weights of this shape. False with a reason: the format does not have it. */
+bool facts_product_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
+                      const board *on, facts_product *out, char *why, size_t size);
+
+/* False with a reason, as above. */
 bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const facts_shape *shape,
               const board *on, facts_depth depth, facts *out, char *why, size_t size);
 

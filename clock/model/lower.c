@@ -117,12 +117,10 @@ static uint8_t barrier_warps(const sass_inst *i)
     return (uint8_t)(threads / WARP);
 }
 
-/* What a sample touches first, other blocks of the launch may find in L2. */
+/* What blocks of a sample are the first to load, others may find in L2. */
 static double dram_share(const clock_case *what)
 {
-    const ptxvm_counts *t = &what->counters->total;
-    const double first =
-        32.0 * (double)(t->load.first_sectors + t->store.first_sectors + t->atomic.first_sectors);
+    const double first = 32.0 * (double)what->counters->total.load.first_sectors;
     const double counted = (double)(what->counted_blocks ? what->counted_blocks : what->blocks);
     const double all = first * (double)what->blocks / counted;
     if (what->warm)
@@ -151,7 +149,8 @@ static clock_instruction instruction_of(const sass_inst *i, const clock_case *wh
         out.number = barrier_warps(i);
     if (out.unit == CLOCK_SHARED || out.unit == CLOCK_GLOBAL)
         set_memory(&out, i, line);
-    out.dram *= (float)dram_share(what);
+    if (what->warm || i->kind == SASS_LOAD || i->kind == SASS_COPY)
+        out.dram *= (float)dram_share(what);
     return out;
 }
 

@@ -40,11 +40,12 @@ int clock_blocks_per_sm(int sm, int threads, uint32_t shared, int registers)
 
 /* ---- A plain kernel ---- */
 
-enum { LOADS = 4, LOAD_SECTORS = 16, BLOCK_WARPS = 8 };
+enum { LOADS = 4, LOAD_SECTORS = 16, BLOCK_WARPS = 8, STRIDE = 32 * LOADS * LOAD_SECTORS * BLOCK_WARPS };
 
-/* Each warp loads 4 times 512 bytes, waits for them, and is done. */
-static void plain_program(clock_instruction code[2], uint32_t steps[LOADS + 1])
+/* Each warp loads 4 times 512 bytes and waits for them, so often that one wave of blocks does it all. */
+static uint32_t *plain_steps(clock_instruction code[2], int rounds)
 {
+    uint32_t *steps = malloc((size_t)rounds * (LOADS + 1) * sizeof *steps);
     code[0] = (clock_instruction){.unit = CLOCK_GLOBAL,
                                   .action = CLOCK_LOAD,
                                   .stall = 2,
@@ -57,30 +58,31 @@ static void plain_program(clock_instruction code[2], uint32_t steps[LOADS + 1])
                                   .wait_mask = 1,
                                   .write_barrier = CLOCK_NO_SCOREBOARD,
                                   .read_barrier = CLOCK_NO_SCOREBOARD};
-    for (int i = 0; i <= LOADS; i++)
-        steps[i] = i == LOADS;
+    for (int i = 0; steps && i < rounds * (LOADS + 1); i++)
+        steps[i] = i % (LOADS + 1) == LOADS;
+    return steps;
 }
 
 bool clock_plain_read(const board *on, clock_corner corner, double bytes, double *us)
 {
     clock_instruction code[2];
-    uint32_t steps[LOADS + 1];
     uint16_t warps[BLOCK_WARPS] = {0};
-    plain_program(code, steps);
-    clock_trace trace = {steps, LOADS + 1};
+    clock_parameters p;
+    clock_result r = {.us = 0};
+    const char *why;
+    const int per_sm = clock_blocks_per_sm(on->sm, BLOCK_WARPS * WARP, 0, 0);
+    const int rounds = (int)ceil(bytes / ((double)STRIDE * per_sm * on->multiprocessors));
+    uint32_t *steps = plain_steps(code, rounds > 1 ? rounds : 1);
+    clock_trace trace = {steps, (size_t)(rounds > 1 ? rounds : 1) * (LOADS + 1)};
     clock_block block = {.warps = warps, .n_warps = BLOCK_WARPS};
     clock_program program = {code, 2, &trace, 1, &block, 1};
-    clock_run_of_blocks run = {(uint64_t)ceil(bytes / (32.0 * LOADS * LOAD_SECTORS * BLOCK_WARPS)), 0};
-    clock_launch launch = {
-        .runs = &run, .n_runs = 1, .blocks_per_sm = clock_blocks_per_sm(on->sm, BLOCK_WARPS * WARP, 0, 0)};
-    clock_parameters p;
-    clock_result r;
-    const char *why;
-    if (!clock_parameters_of(on, corner, &p) || !clock_run(&program, &launch, &p, &r, &why))
-        return false;
+    clock_run_of_blocks run = {(uint64_t)ceil(bytes / ((double)STRIDE * (rounds > 1 ? rounds : 1))), 0};
+    clock_launch launch = {.runs = &run, .n_runs = 1, .blocks_per_sm = per_sm};
+    bool ok = steps && clock_parameters_of(on, corner, &p) && clock_run(&program, &launch, &p, &r, &why);
     *us = r.us;
     clock_result_free(&r);
-    return true;
+    free(steps);
+    return ok;
 }
 
 /* ---- A launch ---- */

@@ -28,8 +28,8 @@ typedef struct clock_case {
     int blocks_per_sm;  /* 0: as many as fit */
     uint64_t budget;    /* clock_launch.budget */
     double
-        dram_bytes; /* that all blocks move from and to DRAM, where more is known than a sample tells; 0: as counted */
-    bool warm; /* L2 holds what the kernel reads, and keeps what it writes */
+        dram_bytes; /* that all blocks load from DRAM, where more is known than a sample tells; 0: as counted */
+    bool warm;      /* L2 holds what the kernel reads, and keeps what it writes */
 } clock_case;
 
 typedef struct clock_estimate {

@@ -1,0 +1,190 @@
+/* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
+ * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
+ * bench facts (hours). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/clock/picture.h"
+#include "bench/clock/product.h"
+#include "bench/facts/facts.h"
+
+typedef struct time_case {
+    const char *format;
+    facts_mode mode;
+    uint64_t m, n, k;
+} time_case;
+
+static const time_case cases[] = {
+    {"q4_k", FACTS_EXACT, 1, 4096, 4096},
+    {"int4_g128", FACTS_EXACT, 1, 4096, 4096},
+    {"int4_g128", FACTS_EXACT, 1, 14336, 4096},
+    {"int4_g128", FACTS_EXACT, 1, 1024, 4096},
+    {"f16", FACTS_EXACT, 1, 4096, 4096},
+    {"int4_g128", FACTS_TENSOR, 1, 4096, 4096},
+    {"int4_g128", FACTS_TENSOR, 64, 4096, 4096},
+    {"int4_g128", FACTS_PREPACKED, 16, 4096, 4096},
+    {"int4_g128", FACTS_PREPACKED, 64, 4096, 4096},
+    {"int4_g128", FACTS_TENSOR, 4096, 4096, 4096},
+};
+
+static const uint64_t all_rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512, 2048, 4096};
+
+typedef struct output {
+    FILE *json;
+    time_bar bars[TIME_BARS];
+    int n_bars, modelled, refused;
+} output;
+
+static bool is_listed(const char *name)
+{
+    static const char usual[] = "a100,h100,rtx4090,b200";
+    const char *list = getenv("QDNN_BENCH_BOARDS"), *at;
+    const size_t length = strlen(name);
+    list = list && *list ? list : usual;
+    for (at = list; (at = strstr(at, name)); at += length)
+        if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+            return true;
+    return !strcmp(list, "all");
+}
+
+static bool wants_all(void)
+{
+    const char *all = getenv("QDNN_BENCH_ALL");
+    return all && *all && strcmp(all, "0");
+}
+
+/* ---- One product ---- */
+
+static void print_time(const time_case *c, const board *on, const product_time *t)
+{
+    printf(
+        "%-8s %-9s %-9s %4llu %6llu x %-5llu %8.1f-%-8.1f %4.0f-%-4.0f %8.1f-%-7.1f %7.1f %7.0f-%-5.0f %d ",
+        on->name, c->format, facts_mode_name(c->mode), (unsigned long long)c->m, (unsigned long long)c->n,
+        (unsigned long long)c->k, t->us[CLOCK_LOW], t->us[CLOCK_HIGH],
+        100 * t->roofline_us / t->us[CLOCK_HIGH], 100 * t->roofline_us / t->us[CLOCK_LOW],
+        t->plain_us[CLOCK_LOW], t->plain_us[CLOCK_HIGH], t->issue_us, t->tflops[CLOCK_HIGH],
+        t->tflops[CLOCK_LOW], t->launches);
+    for (int r = 0; r < PRODUCT_REASONS; r++)
+        printf(" %s %.0f%%%s", clock_stall_name(t->reasons[r]), 100 * t->shares[r],
+               r + 1 < PRODUCT_REASONS ? "," : "\n");
+    fflush(stdout);
+}
+
+static void write_time(output *out, const time_case *c, const board *on, const product_time *t)
+{
+    if (!out->json)
+        return;
+    fprintf(out->json,
+            "%s\n  {\"board\": \"%s\", \"format\": \"%s\", \"mode\": \"%s\", \"m\": %llu, \"n\": %llu, "
+            "\"k\": %llu, \"modelled\": true, "
+            "\"us_low\": %.3f, \"us_high\": %.3f, \"roofline_us\": %.3f, \"plain_us_low\": %.3f, "
+            "\"plain_us_high\": %.3f, "
+            "\"issue_us\": %.3f, \"launches\": %d, \"misfit\": %.4f, \"dram_busy\": %.3f",
+            out->modelled ? "," : "", on->name, c->format, facts_mode_name(c->mode), (unsigned long long)c->m,
+            (unsigned long long)c->n, (unsigned long long)c->k, t->us[CLOCK_LOW], t->us[CLOCK_HIGH],
+            t->roofline_us, t->plain_us[CLOCK_LOW], t->plain_us[CLOCK_HIGH], t->issue_us, t->launches,
+            t->misfit, t->dram_busy);
+    for (int u = 0; u < CLOCK_UNITS; u++)
+        fprintf(out->json, "%s\"%s\": %.3f", u ? ", " : ", \"busy\": {", clock_unit_name((clock_unit)u),
+                t->busy[u]);
+    for (int r = 0; r < PRODUCT_REASONS; r++)
+        fprintf(out->json, "%s{\"reason\": \"%s\", \"share\": %.3f}", r ? ", " : "}, \"waits\": [",
+                clock_stall_name(t->reasons[r]), t->shares[r]);
+    fprintf(out->json, "]}");
+}
+
+static void keep_bar(output *out, const time_case *c, const board *on, const product_time *t)
+{
+    if (out->n_bars == TIME_BARS)
+        return;
+    time_bar *bar = &out->bars[out->n_bars++];
+    snprintf(bar->name, sizeof bar->name, "%s: %s %s, M = %llu, %llu x %llu", on->name, c->format,
+             facts_mode_name(c->mode), (unsigned long long)c->m, (unsigned long long)c->n,
+             (unsigned long long)c->k);
+    bar->low = t->roofline_us / t->us[CLOCK_HIGH];
+    bar->high = t->roofline_us / t->us[CLOCK_LOW];
+    bar->plain = 2 * t->roofline_us / (t->plain_us[CLOCK_LOW] + t->plain_us[CLOCK_HIGH]);
+    bar->issue = t->roofline_us / t->issue_us;
+}
+
+static void one(output *out, const time_case *c, const board *on, bool shown)
+{
+    const facts_shape shape = {.n = c->n, .k = c->k};
+    const facts_format *format = facts_format_find(c->format);
+    facts_product product;
+    product_time t;
+    char why[512];
+    bench_progress("time: %s %s M=%llu %llu x %llu on %s", c->format, facts_mode_name(c->mode),
+                   (unsigned long long)c->m, (unsigned long long)c->n, (unsigned long long)c->k, on->name);
+    if (!format || !facts_product_of(format, c->mode, c->m, &shape, on, &product, why, sizeof why) ||
+        !product_time_of(&product, on, &t, why, sizeof why)) {
+        bench_progress("%s", "");
+        if (shown && format)
+            printf("%-8s %-9s %-9s %4llu %6llu x %-5llu none: %s\n", on->name, c->format,
+                   facts_mode_name(c->mode), (unsigned long long)c->m, (unsigned long long)c->n,
+                   (unsigned long long)c->k, why);
+        out->refused++;
+        return;
+    }
+    bench_progress("%s", "");
+    if (shown)
+        print_time(c, on, &t);
+    write_time(out, c, on, &t);
+    if (shown)
+        keep_bar(out, c, on, &t);
+    out->modelled++;
+}
+
+/* ---- All of them ---- */
+
+static void all_products(output *out, const board *on)
+{
+    for (int f = 0; f < facts_format_count(); f++)
+        for (int mode = 0; mode < FACTS_MODES; mode++)
+            for (size_t r = 0; r < sizeof all_rows / sizeof *all_rows; r++)
+                for (int s = 0; s < facts_shape_count(); s++)
+                    one(out,
+                        &(time_case){facts_format_at(f)->name, (facts_mode)mode, all_rows[r],
+                                     facts_shape_at(s)->n, facts_shape_at(s)->k},
+                        on, false);
+}
+
+void bench_time(void)
+{
+    static output out;
+    char why[256], path[1024];
+    out = (output){0};
+    if (!sass_found(why, sizeof why)) {
+        printf("time: skipped, %s\n", why);
+        return;
+    }
+    bench_beside("bench_time.json", path, sizeof path);
+    if (!(out.json = fopen(path, "w")))
+        fprintf(stderr, "bench: %s cannot be written\n", path);
+    else
+        fprintf(out.json, "[");
+    printf("modelled, from a cold L2, without what a launch costs; %% of the time that DRAM takes at its "
+           "peak\n");
+    printf("%-8s %-9s %-9s %4s %14s %17s %9s %16s %7s %13s %s  %s\n", "board", "format", "mode", "M", "N x K",
+           "us", "%", "plain read us", "issue", "TFLOPS", "l", "why warps wait");
+    for (int b = 0; b < board_count(); b++) {
+        const board *on = board_at(b);
+        for (size_t i = 0; is_listed(on->name) && i < sizeof cases / sizeof *cases; i++)
+            one(&out, &cases[i], on, true);
+        if (is_listed(on->name) && wants_all())
+            all_products(&out, on);
+    }
+    if (out.json) {
+        fprintf(out.json, "\n]\n");
+        fclose(out.json);
+    }
+    bench_beside("bench_time.svg", path, sizeof path);
+    if (time_picture(path, out.bars, out.n_bars))
+        printf("%s\n", path);
+    bench_report("time.modelled", out.modelled, "products", "bench_time.json");
+    bench_report("time.not_modelled", out.refused, "products",
+                 "there is no such product, or it is not modelled");
+}
