@@ -315,7 +315,7 @@ TEST_ROWS(Facts, CodeOfToday, codes)
     if (!facts_of(facts_format_find(codes[index].format), codes[index].mode, codes[index].m,
                   &(facts_shape){"", 4096, 4096}, board_find("a100"), FACTS_RUN, &f, why, sizeof why))
         FAIL("%s", why);
-    CHECK(f.code.is_sass && f.code.misfit < 0.02);
+    CHECK(f.code.is_sass && f.code.misfit < 0.001);
     CHECK_EQ_I64(f.spill_bytes, 0);
     CHECK(f.launch.registers > 32 && f.launch.registers <= codes[index].registers);
     CHECK(f.code.loop_bytes > 1024 && f.code.loop_bytes <= codes[index].loop_bytes);

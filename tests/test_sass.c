@@ -111,6 +111,18 @@ TEST_CASE(Sass, GuardedAnchors)
     CHECK(is_near(sass_issued(&r, "LDG"), 3) && is_near(r.issued, 4 * 2 + 3 * 2 + 4 * 2));
 }
 
+/* A join that ptxas has put where a loop of the PTX jumped back says nothing about how often it runs. */
+TEST_CASE(Sass, JoinsDoNotVote)
+{
+    static const char listing[] = "\n.text.k:\n" AT(5) SASS("LDG.E R0, desc[UR4][R4.64]")
+        SASS("@P0 BRA `(.L_x_1)") AT(6) SASS("STG.E desc[UR4][R6.64], R0") ".L_x_1:\n" AT(7) SASS("BSYNC B0")
+            AT(5) SASS("IADD3 R0, R0, R0, R0") SASS("EXIT");
+    static const line_count counts[] = {{5, 4}, {6, 2}, {7, 128}};
+    sass_report r;
+    REQUIRE(estimate(listing, counts, sizeof counts / sizeof *counts, 4, &r));
+    CHECK(is_near(sass_issued(&r, "BSYNC"), 4) && is_near(r.misfit, 0));
+}
+
 /* Counts that no control flow can have are reported. */
 TEST_CASE(Sass, MisfitIsTold)
 {

@@ -4,7 +4,7 @@
  *   anchor   loads, stores, shuffles, mma and the like are neither dropped nor merged by ptxas: the blocks
  *            that hold copies of one, together, run as often as ptxvm executed its PTX line
  *   vote     of a block without an anchor: the most frequent count of PTX lines that have one instruction,
- *            in this block
+ *            in this block; branches and joins do not vote, for ptxas makes its own
  *   slow     ptxas' slow paths of div, sqrt and rcp are for numbers out of the ordinary range: never taken
  *   flow     what flows into a block flows out of it
  *
@@ -199,7 +199,7 @@ static void add_vote(flow *f, int b)
     for (int i = block->first; i < block->first + block->count; i++) {
         const sass_inst *inst = &f->code->insts[i];
         uint64_t count = count_of(f, inst->line);
-        if (!count || inst->guarded || !is_alone(f->code, inst->line))
+        if (!count || inst->guarded || inst->unit == SASS_UNIT_BRANCH || !is_alone(f->code, inst->line))
             continue;
         int k = 0;
         while (k < n && counts[k] != count)
