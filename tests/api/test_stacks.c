@@ -47,6 +47,28 @@ static const stack_case cases[] = {
      KERNEL_DEQUANTIZE,
      3,
      NULL},
+    {"group_index",
+     {3, 16, 4},
+     {QDNN_QUANT_GROUPS, QDNN_QUANT_GROUP_SIZE, QDNN_QUANT_GROUP_INDEX},
+     {QDNN_GROUPS_COLUMNS, 8, 1},
+     KERNEL_DEQUANTIZE,
+     3,
+     NULL},
+    {"nested_scales_end_within_a_block",
+     {3, 12, 4},
+     {QDNN_QUANT_LAYOUT, QDNN_QUANT_GROUPS, QDNN_QUANT_GROUP_SIZE, QDNN_QUANT_NESTED},
+     {QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GROUPS_FLAT, 4, 1},
+     KERNEL_DEQUANTIZE,
+     0,
+     "each matrix of the stack has 12 nested scales, which is not a multiple of 256; fix: one call per "
+     "matrix"},
+    {"nested_scales_fill_blocks",
+     {3, 12, 256},
+     {QDNN_QUANT_LAYOUT, QDNN_QUANT_GROUPS, QDNN_QUANT_GROUP_SIZE, QDNN_QUANT_NESTED},
+     {QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GROUPS_FLAT, 4, 1},
+     KERNEL_DEQUANTIZE,
+     3,
+     NULL},
     {"flat", {3, 5, 7}, {QDNN_QUANT_GROUP_SIZE}, {8}, KERNEL_DEQUANTIZE, 1, NULL},
     {"one_matrix", {1, 10, 4}, COLUMNS, DOWN(8), KERNEL_QUANTIZE, 1, NULL},
     {"nothing", {3, 0, 4}, COLUMNS, DOWN(8), KERNEL_QUANTIZE, 1, NULL},
@@ -102,6 +124,36 @@ TEST_ROWS(ApiStacks, AreOneMatrixOrMany, cases)
         CHECK_HAS(error, c->error);
     else if (status == QDNN_STATUS_SUCCESS)
         CHECK_EQ_U64(r.repeats, c->repeats);
+}
+
+/* Groups along rows that they divide are flat groups, unless what goes with them is arranged by rows. */
+TEST_CASE(ApiStacks, GroupsThatDivideRowsAreFlat)
+{
+    static const struct {
+        qdnnQuantAttribute_t attribute;
+        int64_t value;
+        qdnnGroups_t groups;
+    } rows[] = {{QDNN_QUANT_ZERO_PACKED, 0, QDNN_GROUPS_FLAT},
+                {QDNN_QUANT_ZERO_PACKED, 1, QDNN_GROUPS_ROWS},
+                {QDNN_QUANT_SCALE_ORDER, QDNN_SCALE_ORDER_TRANSPOSED, QDNN_GROUPS_ROWS},
+                {QDNN_QUANT_SCALE_SWIZZLE, QDNN_SWIZZLE_128X4, QDNN_GROUPS_ROWS},
+                {QDNN_QUANT_BLOCK_ROWS, 2, QDNN_GROUPS_ROWS},
+                {QDNN_QUANT_GROUP_SIZE, 5, QDNN_GROUPS_ROWS}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        stack_case c = {"",
+                        {1, 6, 16},
+                        {QDNN_QUANT_GROUPS, QDNN_QUANT_GROUP_SIZE, QDNN_QUANT_ZERO_KIND, QDNN_QUANT_LAYOUT,
+                         rows[i].attribute},
+                        {QDNN_GROUPS_ROWS, 8, QDNN_ZERO_POINT, QDNN_LAYOUT_WORDS_ROWS, rows[i].value},
+                        KERNEL_DEQUANTIZE,
+                        1,
+                        NULL};
+        request r;
+        test_push_note("row %d", (int)i);
+        if (CHECK_EQ_I64(ask(&c, &r), QDNN_STATUS_SUCCESS))
+            CHECK_EQ_I64(r.spec.stored.groups, rows[i].groups);
+        test_pop_note();
+    }
 }
 
 /* Two groups of 8 rows, the second cut short, in each of five 10 x 4 matrices. */

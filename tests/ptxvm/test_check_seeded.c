@@ -224,6 +224,45 @@ TEST_CASE(CheckMemory, DoubleFreeInALoopAndLeakOfOneThread)
     ptxvm_destroy(r.vm);
 }
 
+/* The thread that reads last is not the one to blame: the first of two readers conflicts with its write. */
+TEST_CASE(CheckRace, BothReadersAreKept)
+{
+    check_result r = check_run(CHECK_KERNEL("setp.eq.u32 p0, r0, 0;\nsetp.eq.u32 p1, r0, 1;\n"
+                                            "@p0 ld.global.u32 r4, [d0];\n@p1 ld.global.u32 r5, [d0];\n"
+                                            "@p1 st.global.u32 [d0], 7;"),
+                               1, 2, PTXVM_CHECK_RACE, 1);
+    if (CHECK(r.n == 1)) {
+        CHECK_EQ_I64(r.findings[0].thread[0], 1);
+        CHECK_EQ_I64(r.findings[0].other_thread[0], 0);
+        CHECK_EQ_I64(r.findings[0].other_line, CHECK_FIRST + 2);
+    }
+    ptxvm_destroy(r.vm);
+}
+
+/* Blocks of 2 x 2 x 2 threads: the first and the last write to one word. */
+TEST_CASE(CheckRace, BothThreadsHaveThreeCoordinates)
+{
+    ptxvm_config config = {.checks = PTXVM_CHECK_RACE};
+    exec_run run = exec_open(&config, CHECK_KERNEL("mov.u32 r4, %tid.y;\nmov.u32 r5, %tid.z;\n"
+                                                   "shl.b32 r4, r4, 1;\nadd.u32 r0, r0, r4;\n"
+                                                   "shl.b32 r5, r5, 2;\nadd.u32 r0, r0, r5;\n"
+                                                   "setp.eq.u32 p0, r0, 6;\nsetp.eq.u32 p1, r0, 7;\n"
+                                                   "@p0 st.global.u32 [d0], 1;\n@p1 st.global.u32 [d0], 2;"));
+    ptxvm_address buffer = 0;
+    int n = 0;
+    CHECK_EQ_I64(ptxvm_alloc(run.vm, 4096, &buffer), PTXVM_OK);
+    ptxvm_launch_config grid = exec_grid(1, 2);
+    grid.block[1] = grid.block[2] = 2;
+    CHECK_EQ_I64(ptxvm_launch(run.vm, run.kernel, &grid, &buffer, sizeof buffer), PTXVM_ERROR_CHECK);
+    const ptxvm_finding *f = ptxvm_findings(run.vm, &n, NULL);
+    if (CHECK(n == 1))
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ_I64(f->thread[i], 1);
+            CHECK_EQ_I64(f->other_thread[i], i > 0);
+        }
+    exec_close(&run);
+}
+
 TEST_CASE(CheckMemory, DistanceAndOtherParty)
 {
     check_result r = check_run(CHECK_KERNEL("st.global.u32 [d1+4092], r0;"), 1, 32, PTXVM_CHECK_MEMORY, 1);

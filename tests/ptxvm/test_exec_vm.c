@@ -174,6 +174,22 @@ TEST_CASE(PtxvmDevice, MemoryIsLimitedAndChecked)
 }
 
 /* Loading and unloading gives everything back: a thousand modules fit where one does. */
+/* A mapping may touch its neighbours, and may not lie over them by one byte. */
+TEST_CASE(PtxvmDevice, MappingsDoNotOverlap)
+{
+    static uint8_t host[3][64];
+    ptxvm *vm = NULL;
+    const ptxvm_address at = UINT64_C(0x100000000000);
+    REQUIRE(ptxvm_create(NULL, &vm) == PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_map(vm, at, host[0], 64, 64), PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_map(vm, at + 128, host[1], 64, 64), PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_map(vm, at + 63, host[2], 64, 64), PTXVM_ERROR_ARGUMENT);
+    CHECK_EQ_I64(ptxvm_map(vm, at + 65, host[2], 64, 64), PTXVM_ERROR_ARGUMENT);
+    CHECK_EQ_I64(ptxvm_map(vm, at + 64, host[2], 64, 65), PTXVM_ERROR_ARGUMENT);
+    CHECK_EQ_I64(ptxvm_map(vm, at + 64, host[2], 64, 64), PTXVM_OK);
+    ptxvm_destroy(vm);
+}
+
 TEST_CASE(PtxvmDevice, ModulesGiveTheirMemoryBack)
 {
     ptxvm_config config = {.memory_bytes = 1 << 16};

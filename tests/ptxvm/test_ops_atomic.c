@@ -19,6 +19,7 @@ EXPECT(and_all, 0xFFFFFFFE00000000)
 EXPECT(before, t == 0 ? 100 : t - 1)
 EXPECT(wrapped, t % 5)
 EXPECT(counted_down, 3 - t % 4)
+EXPECT(counted_down_from_above, t == 0 ? 9 : 3 - (t - 1) % 4)
 EXPECT(least, (uint64_t)(uint32_t)-31)
 EXPECT(least_unsigned, 0)
 EXPECT(most, 0)
@@ -71,6 +72,7 @@ static const ops_test Atomic[] = {
     {"exch_b64", CLEAR("100") "cvt.u64.u32 %rd5, %r0; atom.shared.exch.b64 %rd9, [%r4], %rd5;", before},
     {"inc_wraps_at_bound", CLEAR("0") "atom.shared.inc.u32 %r9, [%r4], 4;" OLD, wrapped},
     {"dec_wraps_at_zero", CLEAR("3") "atom.shared.dec.u32 %r9, [%r4], 3;" OLD, counted_down},
+    {"dec_begins_above_its_bound", CLEAR("9") "atom.shared.dec.u32 %r9, [%r4], 3;" OLD, counted_down_from_above},
     {"min_s32", CLEAR("0") "neg.s32 %r1, %r0; red.shared.min.s32 [%r4], %r1;" SHOW32, least},
     {"min_u32", CLEAR("0") "neg.s32 %r1, %r0; red.shared.min.u32 [%r4], %r1;" SHOW32, least_unsigned},
     {"max_s32", CLEAR("0") "neg.s32 %r1, %r0; red.shared.max.s32 [%r4], %r1;" SHOW32, most},

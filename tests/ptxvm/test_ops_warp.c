@@ -122,6 +122,8 @@ static const ops_test Redux[] = {
         "redux.sync.min.f32 %f2, %f1, -1;" FOUT, f_min},
     {"min_nan_f32", FMINUS "setp.eq.u32 %p1, %r0, 3; @%p1 mov.b32 %f1, 0x7FC00000;\n"
         "redux.sync.min.NaN.f32 %f2, %f1, -1;" FOUT, f_nan},
+    {"nan_of_one_lane_is_canonical", "mov.b32 %f1, 0xFFC00001; mov.u32 %r5, 1; shl.b32 %r5, %r5, %r0;\n"
+        "redux.sync.min.f32 %f2, %f1, %r5;" FOUT, f_nan},
 };
 /* clang-format on */
 
