@@ -52,7 +52,8 @@ static qdnnStatus_t check_experts(const matmul_call *c)
             (long long)value[QDNN_MATMUL_LORA_RANK], (long long)value[QDNN_MATMUL_EXPERTS]);
     if (value[QDNN_MATMUL_EXPERTS] && c->shape.m > INT_MAX)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "x has %lld rows; a grouped product takes fewer than 2^31", (long long)c->shape.m);
+                          "x has %lld rows; a grouped product takes fewer than 2^31; fix: several calls",
+                          (long long)c->shape.m);
     if (value[QDNN_MATMUL_CHECK_INDICES] && !value[QDNN_MATMUL_EXPERTS])
         return qdnn_error(
             QDNN_STATUS_BAD_PARAM,

@@ -1,4 +1,6 @@
 /* Checks at their exact limits: legal calls that are almost wrong, and wrong ones that are almost legal. */
+#include <string.h>
+
 #include "scene.h"
 
 typedef struct objects {
@@ -56,6 +58,29 @@ TEST_ROWS(ApiExactLimits, RowsOfX, rows_of_x)
     CHECK(m > 0);
     CHECK_EQ_I64(status == QDNN_STATUS_SUCCESS, rows_of_x[index].ok);
     OK(qdnnDestroyPlan(plan));
+    end(&o);
+}
+
+/* The number of a row of a grouped product is a signed 32-bit integer. */
+TEST_CASE(ApiExactLimits, RowsOfAGroupedProduct)
+{
+    NEED_PTXVM;
+    objects o;
+    REQUIRE(begin(&o));
+    OK(qdnnSetTensorDescriptor(o.w, QDNN_DATA_F32, 3, (const int64_t[]){2, 4, 8}, NULL));
+    OK(qdnnSetQuantWeights(o.quant, QDNN_WEIGHTS_INT4_ROWS, 0));
+    OK(qdnnSetMatmulAttribute(o.matmul, QDNN_MATMUL_EXPERTS, 2));
+    OK(qdnnSetMatmulAttribute(o.matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT));
+    for (int64_t beyond = 0; beyond < 2; beyond++) {
+        qdnnPlan_t plan = NULL;
+        const int64_t m = INT32_MAX + beyond;
+        OK(qdnnSetTensorDescriptor(o.x, QDNN_DATA_F32, 2, (const int64_t[]){m, 8}, NULL));
+        OK(qdnnSetTensorDescriptor(o.y, QDNN_DATA_F32, 2, (const int64_t[]){m, 4}, NULL));
+        qdnnStatus_t status = qdnnCreateMatmulPlan(o.handle, o.matmul, o.x, o.w, o.quant, o.y, &plan);
+        bool of_groups = status && strstr(last_sentence(), "a grouped product takes fewer than 2^31");
+        CHECK_EQ_I64(of_groups, beyond);
+        OK(qdnnDestroyPlan(plan));
+    }
     end(&o);
 }
 

@@ -486,6 +486,22 @@ TEST_ROWS(QdnnOutput, ThreeDimensions, shapes)
     opened_close(&o);
 }
 
+/* Nothing but a matrix has rows to put scales beside. */
+TEST_ROWS(QdnnOutput, OneDimension, shapes)
+{
+    opened o;
+    st_maker s = {0};
+    char command[128];
+    float x[ROWS * COLUMNS];
+    fill(x);
+    st_tensor(&s, "norm.weight", "F32", 1, (const int64_t[]){ROWS * COLUMNS}, x, sizeof x);
+    opened_make(&o, st_make(&s), "m.safetensors");
+    snprintf(command, sizeof command, "qdnn quantize m.safetensors o.safetensors --tensor norm=%s",
+             shapes[index].type);
+    check_command(o.dir, command, 1, "m.safetensors has no matrices to which a type applies");
+    opened_close(&o);
+}
+
 /* What was printed before a message comes before it, also in a file that has both. */
 TEST_CASE(QdnnOutput, MessagesFollowWhatWasPrinted)
 {
