@@ -178,6 +178,7 @@ static bool is_event(const vm_op *op)
         return true;
     case OP_ld:
     case OP_st:
+    case OP_tensormap:
         return op->inst->mod[S_SEM] != M_NONE;
     default:
         return op->flags & OPF_MEMBERS;

@@ -141,7 +141,7 @@ void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
         return;
     check_reach(inst, NULL, &releases);
     if (is_proxy_fence(inst)) {
-        if (inst->mod[S_KIND] == M_async)
+        if (inst->mod[S_KIND] != M_alias) /* that of tensor maps counts like that of the data */
             check_proxy_fence(warp, mask);
     } else if (inst->op == OP_fence || inst->op == OP_membar) {
         check_fence(warp, mask, is_wide(inst));
@@ -158,6 +158,10 @@ void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
     if (!vm_watch_of(warp)->race || op->flags & OPF_MEMBERS)
         return;
     check_reach(inst, &acquires, NULL);
+    if (inst->op == OP_tensormap) { /* cp_fenceproxy: a copy and a fence after it */
+        check_fence(warp, mask, is_wide(inst));
+        check_proxy_fence(warp, mask);
+    }
     if (is_mbarrier_wait(inst) || (acquires && (inst->op == OP_ld || inst->op == OP_atom)))
         check_acquire(warp, mask, true, is_wide(inst));
     if (reads_from_others(inst))

@@ -414,14 +414,35 @@ static vm_result exec_replace(vm_warp *warp, const vm_op *op, uint32_t mask)
             return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
                             "a tensor map has strides 0 to 3, not %u", at);
         vm_copy_relaxed((uint8_t *)&map, host, sizeof map);
+        if (!map.magic) /* a map may begin as zeros, and get all its fields here */
+            map.magic = VM_TENSORMAP_MAGIC;
         replace_field(&map, field, at, value);
         vm_copy_relaxed(host, (const uint8_t *)&map, sizeof map);
     }
     return VM_NEXT;
 }
 
+/* One copy by the whole warp: [to], [from], 128. */
+static vm_result exec_copy_map(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    const vm_operand *to = &op->operand[0], *from = &op->operand[1];
+    int lane = vm_first(mask);
+    uint8_t *host_to = vm_translate_lane(warp, op, lane, to->space, lane_address(warp, to, lane),
+                                         sizeof(vm_tensormap), 128, VM_STORE);
+    const uint8_t *host_from =
+        host_to ? vm_translate_lane(warp, op, lane, from->space, lane_address(warp, from, lane),
+                                    sizeof(vm_tensormap), 128, VM_LOAD)
+                : NULL;
+    if (!host_from)
+        return VM_FAULT;
+    vm_copy_relaxed(host_to, host_from, sizeof(vm_tensormap));
+    return VM_NEXT;
+}
+
 bool ops_find_tensormap(vm_op *op)
 {
-    op->exec = exec_replace;
+    bool copies = op->inst->mod[S_SUB] == M_cp_fenceproxy;
+    op->exec = copies ? exec_copy_map : exec_replace;
+    op->flags |= copies ? OPF_CONVERGED : 0;
     return true;
 }

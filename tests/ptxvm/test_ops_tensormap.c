@@ -568,6 +568,44 @@ TEST_CASE(TensorMap, Replace)
     free(j);
 }
 
+/* A map that a kernel makes from nothing but zeros in shared memory, as Triton does, and copies to global memory. (The
+ * address of the tensor comes from the first field of our own map.) */
+TEST_CASE(TensorMap, FromZeros)
+{
+    static const char lines[] = HEAD
+        "ld.u64 %rd6, [%m]; mov.u32 %r10, sm; add.u32 %r10, %r10, 8192; setp.lt.u32 %p2, %r0, 32; @!%p2 bra "
+        "NEXT;\n"
+        "mad.lo.u32 %r13, %r0, 4, %r10; mov.u32 %r12, 0; st.shared.u32 [%r13], %r12; bar.warp.sync -1; @!%p0 "
+        "bra MADE;\n"
+        "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r10], %rd6;\n"
+        "tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r10], 1;\n"
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r10], 0, 64;\n"
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r10], 1, 16;\n"
+        "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r10], 0, 64;\n"
+        "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r10], 1, 16;\n"
+        "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r10], 0, 128;\n"
+        "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r10], 0, 1;\n"
+        "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r10], 1, 1;\n"
+        "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r10], 6;\n"
+        "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r10], 0;\n"
+        "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r10], 0;\n"
+        "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r10], 0;\n"
+        "MADE: bar.warp.sync -1;\n"
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd0], "
+        "[%r10], 128;\n"
+        "NEXT: bar.sync 0; mov.u64 %m, %rd0; fence.proxy.tensormap::generic.acquire.gpu [%m], 128;\n" EXPECT
+            LOAD2 WAIT SHOW;
+    job *j = new_job(&tile);
+    uint8_t expected[SHARED];
+    image im = {.c = &tile, .source = j->tensor, .to = expected};
+    fill_shared(expected);
+    each_byte(&tile, put_loaded, &im);
+    j->bytes = im.bytes;
+    CHECK_EQ_STR(run(j, lines), "");
+    CHECK_EQ_MEM(j->shared, expected, 8192);
+    free(j);
+}
+
 /* Whatever 128 bytes say, nothing outside guest memory is touched: a fault or a copy. */
 TEST_CASE(TensorMap, AnyBytesAreSafe)
 {
