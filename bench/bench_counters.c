@@ -98,8 +98,8 @@ static bool count_row(const kernel_row *row, counted *c)
     kernel_steps steps;
     machine m = {0};
     *c = (counted){.row = row};
-    kernel_operands_of(row, &spec, &problem, operands);
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_operands_of(row, KERNEL_NORMAL(row, &spec), &problem, operands);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     bool ok =
         ptxvm_create(&config, &m.vm) == PTXVM_OK && make_operands(&m, operands, steps.workspace, &c->least);
     for (int i = 0; i < steps.count && ok; i++)

@@ -105,7 +105,7 @@ static bool set_settings(run *r)
 static bool make_operands(run *r, uint64_t address[QDNN_OPERAND_COUNT])
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(r->row, &r->spec, &r->problem, operands);
+    kernel_operands_of(r->row, KERNEL_NORMAL(r->row, &r->spec), &r->problem, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         if (!operands[i].reads && !operands[i].writes)
             continue;
@@ -123,7 +123,7 @@ static bool make_operands(run *r, uint64_t address[QDNN_OPERAND_COUNT])
 static bool launch(run *r)
 {
     uint64_t address[QDNN_OPERAND_COUNT] = {0}, params[KERNEL_PARAMS_MAX];
-    kernel_steps_of(r->row, &r->spec, &r->problem, &r->steps);
+    kernel_steps_of(r->row, KERNEL_NORMAL(r->row, &r->spec), &r->problem, &r->steps);
     const kernel_step *step = &r->steps.at[0];
     char entry[64];
     kernel_entry_name(r->row, entry, sizeof entry);

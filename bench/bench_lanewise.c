@@ -151,8 +151,8 @@ static void measure(int format, int tile, const char *sm)
         fprintf(stderr, "bench: lanewise.%s: %s\n", name, error.text);
         return;
     }
-    kernel_operands_of(row, &spec, &problem, operands);
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_operands_of(row, KERNEL_NORMAL(row, &spec), &problem, operands);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     if (ptxvm_create(&config, &vm) != PTXVM_OK || !launch(vm, &steps.at[0], text.ptx, operands))
         fprintf(stderr, "bench: lanewise.%s: %s\n", name, vm ? ptxvm_last_error(vm) : "no device");
     else

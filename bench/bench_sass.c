@@ -56,7 +56,8 @@ static bool make_params(run *r, uint64_t params[PARAMS], uint64_t *bytes)
 static bool launch(run *r)
 {
     kernel_steps steps;
-    kernel_steps_of(r->row, &r->spec, &(kernel_problem){.rows = 1, .columns = ELEMENTS}, &steps);
+    kernel_steps_of(r->row, KERNEL_NORMAL(r->row, &r->spec),
+                    &(kernel_problem){.rows = 1, .columns = ELEMENTS}, &steps);
     uint64_t params[PARAMS], bytes, blocks = steps.at[0].grid[0];
     char entry[64];
     kernel_entry_name(r->row, entry, sizeof entry);

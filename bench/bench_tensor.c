@@ -189,7 +189,7 @@ static bool set_settings(cost_run *r, uint64_t m)
     r->spec.product.tile_rows =
         r->c->is_tile ? kernel_tile_rows(r->row, m) : kernel_stream_rows(r->row, false, m);
     r->problem = (kernel_problem){.rows = SIZE, .columns = SIZE, .m = m, .x_stride = SIZE, .y_stride = SIZE};
-    kernel_steps_of(r->row, &r->spec, &r->problem, &r->steps);
+    kernel_steps_of(r->row, KERNEL_NORMAL(r->row, &r->spec), &r->problem, &r->steps);
     return true;
 }
 
@@ -198,7 +198,7 @@ static double least_sectors(const cost_run *r)
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
     uint64_t sectors = 0;
-    kernel_operands_of(r->row, &r->spec, &r->problem, operands);
+    kernel_operands_of(r->row, KERNEL_NORMAL(r->row, &r->spec), &r->problem, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (operands[i].reads || operands[i].writes)
             sectors += (operands[i].bytes + 31) / 32;

@@ -218,6 +218,15 @@ bool kernel_problem_check(const kernel_spec *spec, const struct kernel_problem *
 /* The normal form: fields that the row does not read are set to their defaults, and of equivalent settings
  * one is chosen, so that all specifications of the same kernel become equal. It identifies the kernel. */
 kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec);
+bool kernel_spec_is_normal(const kernel_row *row, const kernel_spec *spec);
+/* A pointer to it that is valid to the end of the block. */
+#define KERNEL_NORMAL(row, spec) ((const kernel_spec[]){kernel_spec_normal(row, spec)})
+
+/* kernel_spec_check and kernel_spec_normal in one: what a caller asks for becomes what all functions behind it are given. They
+ * assert that it is normal, and none makes it so again. */
+bool kernel_spec_settle(const kernel_row *row, kernel_spec *spec, char *error, size_t error_size);
+/* The same for what has to be a single kernel. */
+bool kernel_spec_settle_kernel(const kernel_row *row, kernel_spec *spec, char *error, size_t error_size);
 
 /* Whether two specifications are equal, field by field. */
 bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
@@ -226,6 +235,7 @@ bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b);
  * common ones appear only if they differ from their defaults. Two kernels of a row never have the same
  * text. */
 enum { KERNEL_SPEC_TEXT = 1024 }; /* large enough for all of them */
+/* `spec` is normal, here and in the names below. */
 void kernel_spec_text(const kernel_row *row, const kernel_spec *spec, char *text, size_t size);
 
 /* The value of one setting, as text: "staged" for product. */
@@ -423,6 +433,9 @@ typedef struct kernel_text {
  * out->ptx is null. */
 bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm, const ptx_options *options,
                  kernel_text *out, ptx_error *error);
+/* The same for a normal specification that kernel_is_emitted accepts, such as that of a step. */
+bool kernel_emit_normal(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        const ptx_options *options, kernel_text *out, ptx_error *error);
 
 /* ---- Launching (steps.c) ---- */
 
@@ -514,6 +527,7 @@ typedef struct kernel_steps {
     uint64_t workspace; /* bytes of workspace, shared by all steps */
 } kernel_steps;
 
+/* `spec` is normal. */
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);
 
@@ -526,6 +540,7 @@ typedef struct kernel_operand {
 } kernel_operand;
 /* The operand's name as a kernel parameter: "x". */
 const char *kernel_operand_name(qdnnOperand_t operand);
+/* `spec` is normal. */
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT]);
 

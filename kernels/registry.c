@@ -1,6 +1,7 @@
 /* The registry: every format with each operation that it supports, and how a row becomes PTX text. */
 #include "kernels/operations.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -178,17 +179,25 @@ bool kernel_emit(const kernel_row *row, const kernel_spec *spec, const ptx_sm *s
 {
     *out = (kernel_text){0};
     error->no_memory = false;
-    if (!kernel_is_emitted(row, spec, error->text, sizeof error->text))
-        return false;
-    kernel_spec normal = kernel_spec_normal(row, spec);
+    kernel_spec normal = *spec;
+    return kernel_spec_settle_kernel(row, &normal, error->text, sizeof error->text) &&
+           kernel_emit_normal(row, &normal, sm, options, out, error);
+}
+
+bool kernel_emit_normal(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                        const ptx_options *options, kernel_text *out, ptx_error *error)
+{
+    assert(kernel_spec_is_normal(row, spec));
+    *out = (kernel_text){0};
+    error->no_memory = false;
     char entry[64];
     kernel_entry_name(row, entry, sizeof entry);
-    const kernel_geometry geometry = kernel_geometry_of(row, &normal);
+    const kernel_geometry geometry = kernel_geometry_of(row, spec);
     ptx_builder *b = ptx_open(sm, options);
     if (b) { /* otherwise out of memory, which ptx_close reports */
         ptx_kernel(b, entry);
         ptx_reqntid(b, geometry.block, 1, 1);
-        row->operation->emit(b, row, &normal);
+        row->operation->emit(b, row, spec);
         ptx_describe(b, &out->info);
     }
     if (!ptx_close(b, &out->ptx, error))

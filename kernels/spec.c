@@ -2,6 +2,7 @@
 #include "kernels/formats/format.h"
 #include "kernels/operations.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -345,21 +346,34 @@ static bool check_choices(const kernel_row *row, const kernel_spec *spec, char *
     return true;
 }
 
-bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+bool kernel_spec_settle(const kernel_row *row, kernel_spec *spec, char *error, size_t error_size)
 {
     if (!check_choices(row, spec, error, error_size) || !check_numbers(spec, error, error_size) ||
         !format_allows(row, spec, error, error_size))
         return false;
-    kernel_spec normal = kernel_spec_normal(row, spec);
-    return format_serves(row, &normal, error, error_size);
+    const kernel_spec normal = kernel_spec_normal(row, spec);
+    const bool serves = format_serves(row, &normal, error, error_size);
+    if (serves)
+        *spec = normal;
+    return serves;
+}
+
+bool kernel_spec_check(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    kernel_spec settled = *spec;
+    return kernel_spec_settle(row, &settled, error, error_size);
+}
+
+bool kernel_spec_settle_kernel(const kernel_row *row, kernel_spec *spec, char *error, size_t error_size)
+{
+    return kernel_spec_settle(row, spec, error, error_size) &&
+           (!row->operation->is_a_kernel || row->operation->is_a_kernel(row, spec, error, error_size));
 }
 
 bool kernel_is_emitted(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
-    if (!kernel_spec_check(row, spec, error, error_size))
-        return false;
-    kernel_spec normal = kernel_spec_normal(row, spec);
-    return !row->operation->is_a_kernel || row->operation->is_a_kernel(row, &normal, error, error_size);
+    kernel_spec settled = *spec;
+    return kernel_spec_settle_kernel(row, &settled, error, error_size);
 }
 
 bool kernel_problem_check(const kernel_spec *spec, const kernel_problem *problem, char *error,
@@ -411,6 +425,11 @@ kernel_spec kernel_spec_normal(const kernel_row *row, const kernel_spec *spec)
     return normal;
 }
 
+bool kernel_spec_is_normal(const kernel_row *row, const kernel_spec *spec)
+{
+    return kernel_spec_equal(spec, KERNEL_NORMAL(row, spec));
+}
+
 bool kernel_spec_equal(const kernel_spec *a, const kernel_spec *b)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -448,15 +467,15 @@ typedef void print_setting(const setting *s, const char *value, char *text, size
 static void print_settings(const kernel_row *row, const kernel_spec *spec, const kernel_key *in_any_case,
                            print_setting *print, char *text, size_t size)
 {
-    kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec),
-                normal = kernel_spec_normal(row, spec);
+    const kernel_spec usual_spec = kernel_spec_default(), preset = kernel_spec_normal(row, &usual_spec);
+    assert(kernel_spec_is_normal(row, spec));
     const kernel_key_set keys = kernel_keys(row), always = kernel_key_set_of(in_any_case);
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < SETTING_COUNT; i++) {
         const setting *s = &settings[i];
         char value[64], usual[64];
-        print_value(s, &normal, value, sizeof value);
+        print_value(s, spec, value, sizeof value);
         print_value(s, &preset, usual, sizeof usual);
         bool named = kernel_key_set_has(&always, s->info.key) || strcmp(value, usual) != 0;
         if (kernel_key_set_has(&keys, s->info.key) && named && used < size)

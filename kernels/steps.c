@@ -1,6 +1,7 @@
 /* The parameters of kernels, declared and filled from one list; launches; sizes of operands. */
 #include "kernels/operations.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/formats/blocks.h"
@@ -397,11 +398,11 @@ void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t o
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
-    kernel_spec normal = kernel_spec_normal(row, spec);
+    assert(kernel_spec_is_normal(row, spec));
     memset(steps, 0, sizeof *steps);
     if (row->operation->is_empty ? !row->operation->is_empty(problem)
                                  : problem->rows > 0 && problem->columns > 0)
-        row->operation->steps(row, &normal, problem, steps);
+        row->operation->steps(row, spec, problem, steps);
 }
 
 bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
@@ -411,7 +412,7 @@ bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
     small.rows = small.table_rows = small.y_stride = small.conv.outputs = small.conv.groups = 1;
     small.columns = small.x_stride = kernel_columns_multiple(row);
     small.experts = spec->product.grouped ? 1 : 0;
-    kernel_steps_of(row, spec, &small, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), &small, &steps);
     return steps.count > 1;
 }
 
@@ -631,19 +632,19 @@ static bool is_of_weights(int operand)
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT])
 {
-    kernel_spec normal = kernel_spec_normal(row, spec);
+    assert(kernel_spec_is_normal(row, spec));
     unsigned reads = row->operation->reads, writes = row->operation->writes;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         operands[i] = (kernel_operand){0};
-        if (!((reads | writes) >> i & 1) || !has_operand(row, &normal, i))
+        if (!((reads | writes) >> i & 1) || !has_operand(row, spec, i))
             continue;
         operands[i] = (kernel_operand){.reads = reads >> i & 1,
                                        .writes = writes >> i & 1,
-                                       .align = operand_align(row, &normal, i),
-                                       .bytes = operand_bytes(row, &normal, problem, i)};
-        if (normal.product.grouped && is_of_weights(i))
+                                       .align = operand_align(row, spec, i),
+                                       .bytes = operand_bytes(row, spec, problem, i)};
+        if (spec->product.grouped && is_of_weights(i))
             operands[i].bytes *= problem->experts;
     }
     if (row->operation->bound)
-        row->operation->bound(&normal, problem, operands);
+        row->operation->bound(spec, problem, operands);
 }

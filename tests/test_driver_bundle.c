@@ -156,7 +156,7 @@ bool find_one(const bundle *b, const char *sm, bool cubins, bundle_image *image)
     kernel_spec spec = kernel_spec_default();
     spec.data = QDNN_DATA_F16;
     spec.stored.group_size = 64;
-    return bundle_find(b, kernel_find("scale_nf4"), &spec, ptx_sm_find(sm), cubins, image);
+    return bundle_find(b, kernel_find("scale_nf4"), KERNEL_NORMAL(kernel_find("scale_nf4"), &spec), ptx_sm_find(sm), cubins, image);
 }
 
 void check_warning(const char *dir, const char *sm, const char *warning)
@@ -196,7 +196,7 @@ static void check_same(const bundle *b, const json_value *entry)
     kernel_text text;
     ptx_error error;
     REQUIRE(kernel_emit(row, &spec, sm, NULL, &text, &error));
-    if (CHECK(bundle_find(b, row, &spec, sm, true, &image))) {
+    if (CHECK(bundle_find(b, row, KERNEL_NORMAL(row, &spec), sm, true, &image))) {
         CHECK_EQ_STR(image.data, text.ptx);
         CHECK(!image.is_cubin);
         CHECK_EQ_I64(image.version, text.info.version);
@@ -253,23 +253,23 @@ TEST_CASE(DriverBundle, WhatIsNotThereIsNotFoundAndTold)
         return;
     listen_to(&heard);
     CHECK_EQ_I64(bundle_open(folder.dir, &b), QDNN_STATUS_SUCCESS);
-    CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_90"), true, &image)); /* f32 */
+    CHECK(!bundle_find(b, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90"), true, &image)); /* f32 */
     CHECK(image.data == NULL);
     CHECK_HAS(heard.last,
               " has no quantize_nf4 sm_90 data=f32 scale=f32 group_size=128 channels=0 nibble_order=low "
               "division=exact, which is emitted; the nearest that it has differs by data=f16");
     spec.data = QDNN_DATA_F16;
     spec.stored.group_size = 77;
-    CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_80"), true, &image));
+    CHECK(!bundle_find(b, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_80"), true, &image));
     CHECK_HAS(heard.last, "the nearest that it has differs by sm_90, group_size=128");
     spec.stored.group_size = 128;
-    CHECK(!bundle_find(b, row, &spec, ptx_sm_find("sm_90a"), true, &image));
+    CHECK(!bundle_find(b, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90a"), true, &image));
     CHECK_HAS(heard.last, "quantize_nf4 sm_90a data=f16 ");
     CHECK_HAS(heard.last, "the nearest that it has differs by sm_90");
     CHECK_EQ_I64(heard.warnings, 3);
-    CHECK(!bundle_find(NULL, row, &spec, ptx_sm_find("sm_90"), true, &image));
+    CHECK(!bundle_find(NULL, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90"), true, &image));
     spec.quantize.rounding = QDNN_ROUND_TIES_AWAY; /* NF4 has no such setting: it is the same kernel */
-    CHECK(bundle_find(b, row, &spec, ptx_sm_find("sm_90"), true, &image));
+    CHECK(bundle_find(b, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90"), true, &image));
     alloc_free(image.data);
     CHECK_EQ_I64(heard.warnings, 3);
     stop_listening();
@@ -432,7 +432,7 @@ static void *find_many(void *user)
         const kernel_row *row = &kernel_rows[i % kernel_row_count];
         spec.stored.channels =
             row->operation_name ? 0 : 1; /* parts of operations are there for whole tensors */
-        if (bundle_find(b, row, &spec, ptx_sm_find("sm_90"), i % 2, &image))
+        if (bundle_find(b, row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90"), i % 2, &image))
             found++;
         alloc_free(image.data);
     }

@@ -196,7 +196,7 @@ static bool has_pair(const kernel_row *row, const kernel_spec *specs, int n, con
 {
     for (int i = 0; i < n; i++) {
         char text[520] = " ";
-        kernel_spec_text(row, &specs[i], text + 1, sizeof text - 2);
+        kernel_spec_text(row, KERNEL_NORMAL(row, &specs[i]), text + 1, sizeof text - 2);
         strcat(text, " ");
         if (strstr(text, one) && strstr(text, other))
             return true;

@@ -52,8 +52,8 @@ TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
     spec.data = QDNN_DATA_F16;
     REQUIRE(row && kernel_emit(row, &spec, ptx_sm_find(sm), NULL, &text, &error));
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
-    kernel_operands_of(row, &spec, &problem, operands);
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_operands_of(row, KERNEL_NORMAL(row, &spec), &problem, operands);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     if (!launch_filled(vm, &steps.at[0], text.ptx, operands, FILL)) {
         FAIL("%s", ptxvm_last_error(vm));
     } else {

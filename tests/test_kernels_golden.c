@@ -48,7 +48,8 @@ static void name(int index, char *text, size_t size)
 {
     char label[128];
     kernel_spec spec = spec_of(index);
-    kernel_spec_label(kernel_find(rows[index].kernel), &spec, label, sizeof label);
+    kernel_spec_label(kernel_find(rows[index].kernel), KERNEL_NORMAL(kernel_find(rows[index].kernel), &spec),
+                      label, sizeof label);
     snprintf(text, size, "%s_%s_%s", rows[index].kernel, label, rows[index].sm);
 }
 

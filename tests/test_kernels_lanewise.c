@@ -179,8 +179,8 @@ TEST_ROWS(KernelLanewise, IsMostlyFma, shares)
     ptxvm *vm = NULL;
     REQUIRE(kernel_emit(row, &spec, ptx_sm_find("sm_80"), NULL, &text, &error));
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
-    kernel_operands_of(row, &spec, &problem, operands);
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_operands_of(row, KERNEL_NORMAL(row, &spec), &problem, operands);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     if (!launch_filled(vm, &steps.at[0], text.ptx, operands, 0x38)) {
         FAIL("%s", ptxvm_last_error(vm));
     } else {

@@ -195,8 +195,8 @@ static void check_traffic(const traffic_case *c, uint64_t rows, uint64_t columns
     ptxvm_counters counters = {0};
     machine m = {0};
     REQUIRE(ptxvm_create(&config, &m.vm) == PTXVM_OK);
-    kernel_operands_of(c->row, &c->spec, &problem, operands);
-    kernel_steps_of(c->row, &c->spec, &problem, &steps);
+    kernel_operands_of(c->row, KERNEL_NORMAL(c->row, &c->spec), &problem, operands);
+    kernel_steps_of(c->row, KERNEL_NORMAL(c->row, &c->spec), &problem, &steps);
     CHECK_EQ_I64(steps.count, 1);
     uint64_t filled = make_operands(&m, &c->spec, operands);
     if (kernel_emit(c->row, &steps.at[0].spec, ptx_sm_find("sm_90"), NULL, &text, &error)) {

@@ -285,8 +285,8 @@ static bool make_buffers(trial *t)
                          shifts[i] * ref_element_bytes(&t->ref, i), how->exact) &&
              ok;
     uint64_t ranges = parity_is(t->row, "range") ? kernel_range_count(t->row, &t->spec, (uint64_t)t->n) : 0;
-    kernel_operands_of(t->row, &t->spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)t->n},
-                       t->operands);
+    kernel_operands_of(t->row, KERNEL_NORMAL(t->row, &t->spec),
+                       &(kernel_problem){.rows = 1, .columns = (uint64_t)t->n}, t->operands);
     return buffer_make(t->vm, &t->ranges, ranges * sizeof(float), how->scale_shift * sizeof(float),
                        how->exact) &&
            ok;
@@ -398,7 +398,7 @@ void parity_emit_and_run(machine *vm, const kernel_row *row, const kernel_spec *
     kernel_text text;
     ptx_error error;
     char settings[KERNEL_SPEC_TEXT];
-    kernel_spec_text(row, spec, settings, sizeof settings);
+    kernel_spec_text(row, KERNEL_NORMAL(row, spec), settings, sizeof settings);
     test_push_note("%s", settings);
     if (!kernel_emit(row, spec, ptx_sm_find(machine_sm(vm)), NULL, &text, &error))
         FAIL("%s", error.text);

@@ -63,7 +63,7 @@ static kernel_spec spec_of(int index)
 static kernel_steps steps_for(const kernel_row *row, const kernel_spec *spec, uint64_t n)
 {
     kernel_steps steps;
-    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = n}, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), &(kernel_problem){.rows = 1, .columns = n}, &steps);
     return steps;
 }
 

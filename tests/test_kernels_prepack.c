@@ -36,7 +36,7 @@ static void move_codes(machine *vm, const kernel_row *row, const kernel_spec *sp
     uint8_t *actual = malloc((size_t)bytes[1] + 1);
     kernel_steps steps;
     kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(row, spec, problem, operands);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), problem, operands);
     CHECK_EQ_I64((int64_t)operands[from].bytes, bytes[0]);
     CHECK_EQ_I64((int64_t)operands[to].bytes, bytes[1]);
     CHECK(operands[from].reads && operands[to].writes && !operands[from].writes && !operands[to].reads);
@@ -45,7 +45,7 @@ static void move_codes(machine *vm, const kernel_row *row, const kernel_spec *sp
     CHECK(machine_write(vm, d.at[from], spec->product.unpack ? packed : codes, (uint64_t)bytes[0]) ==
           PTXVM_OK);
     CHECK(machine_fill(vm, d.at[to], TENSOR_GARBAGE, (uint64_t)bytes[1]) == PTXVM_OK);
-    kernel_steps_of(row, spec, problem, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), problem, &steps);
     for (int i = 0; i < steps.count; i++) {
         uint64_t *blocks = &steps.at[i].grid[loops_over];
         *blocks = has_few_blocks ? (*blocks + 1) / 2 : *blocks;

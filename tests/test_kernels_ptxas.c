@@ -227,7 +227,7 @@ void assembly_add_kernel(assembly *a, const kernel_row *row, const kernel_spec *
     char settings[KERNEL_SPEC_TEXT], note[KERNEL_SPEC_TEXT + 64];
     kernel_text text;
     ptx_error error = {0};
-    kernel_spec_text(row, spec, settings, sizeof settings);
+    kernel_spec_text(row, KERNEL_NORMAL(row, spec), settings, sizeof settings);
     snprintf(note, sizeof note, "%s %s", row->name, settings);
     if (kernel_emit(row, spec, sm, NULL, &text, &error))
         assembly_add(a, text.ptx, note);

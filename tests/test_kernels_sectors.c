@@ -45,7 +45,8 @@ static uint64_t least_sectors(const kernel_row *row, const kernel_spec *spec, in
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
     uint64_t sectors = 0;
-    kernel_operands_of(row, spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)n}, operands);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), &(kernel_problem){.rows = 1, .columns = (uint64_t)n},
+                       operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         sectors += (operands[i].bytes + 31) / 32;
     return sectors;

@@ -23,13 +23,16 @@ TEST_CASE(KernelSpec, DefaultsAsText)
 {
     char text[256];
     kernel_spec spec = kernel_spec_default();
-    kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    kernel_spec_text(kernel_find("quantize_int4_zp"), KERNEL_NORMAL(kernel_find("quantize_int4_zp"), &spec),
+                     text, sizeof text);
     CHECK_EQ_STR(
         text,
         "data=f32 scale=f32 zero=u8 group_size=128 channels=0 nibble_order=low rounding=even division=exact");
-    kernel_spec_text(kernel_find("scale_int4"), &spec, text, sizeof text);
+    kernel_spec_text(kernel_find("scale_int4"), KERNEL_NORMAL(kernel_find("scale_int4"), &spec), text,
+                     sizeof text);
     CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=128 channels=0 division=exact floor=0f2B8CBCCC");
-    kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    kernel_spec_label(kernel_find("quantize_int4_zp"), KERNEL_NORMAL(kernel_find("quantize_int4_zp"), &spec),
+                      text, sizeof text);
     CHECK_EQ_STR(text, "f32_f32_u8_g128");
 }
 
@@ -45,10 +48,12 @@ TEST_CASE(KernelSpec, EverySettingIsRead)
     CHECK(set("quantize_int4_zp", &spec, "nibble_order", "high", error));
     CHECK(set("quantize_int4_zp", &spec, "rounding", "away", error));
     CHECK(set("quantize_int4_zp", &spec, "division", "reciprocal", error));
-    kernel_spec_text(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    kernel_spec_text(kernel_find("quantize_int4_zp"), KERNEL_NORMAL(kernel_find("quantize_int4_zp"), &spec),
+                     text, sizeof text);
     CHECK_EQ_STR(text, "data=bf16 scale=f16 zero=f32 group_size=1099511627776 channels=256 nibble_order=high "
                        "rounding=away division=reciprocal");
-    kernel_spec_label(kernel_find("quantize_int4_zp"), &spec, text, sizeof text);
+    kernel_spec_label(kernel_find("quantize_int4_zp"), KERNEL_NORMAL(kernel_find("quantize_int4_zp"), &spec),
+                      text, sizeof text);
     CHECK_EQ_STR(text, "bf16_f16_f32_g1099511627776_c256_high_away_reciprocal");
 }
 
@@ -63,9 +68,9 @@ TEST_CASE(KernelSpec, OneChannelHasNoGroupSize)
         ptx_error error;
         spec.stored.group_size = i ? 100000 : 3;
         spec.stored.channels = 1;
-        kernel_spec_text(row, &spec, text, sizeof text);
+        kernel_spec_text(row, KERNEL_NORMAL(row, &spec), text, sizeof text);
         CHECK_EQ_STR(text, "data=f32 scale=f32 group_size=1 channels=1 division=exact floor=0f2B8CBCCC");
-        kernel_spec_label(row, &spec, text, sizeof text);
+        kernel_spec_label(row, KERNEL_NORMAL(row, &spec), text, sizeof text);
         CHECK_EQ_STR(text, "f32_f32_g1_c1");
         CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &texts[i], &error));
     }

@@ -101,7 +101,7 @@ static void check_no_conflicts(const char *sm, kernel_product product, bool k_in
     spec.stored.groups = QDNN_GROUPS_DEFAULT;
     spec.product.x_fp8 = QDNN_DATA_F8E4M3;
     spec.product.reduction = k_in_columns ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     REQUIRE(machine_create(&config, &d.vm) == PTXVM_OK);
     const uint64_t bytes = 256 * 256 * 4;
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)

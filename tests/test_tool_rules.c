@@ -208,7 +208,7 @@ static uint64_t bytes_of(const kernel_row *row, const kernel_spec *spec, const k
     if (row->operation->size)
         return row->operation->size(spec, problem, operand).bytes;
     kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(row, spec, problem, operands);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), problem, operands);
     return operands[operand].bytes;
 }
 
@@ -278,7 +278,7 @@ static bool launch_of(const kernel_row *row, const kernel_spec *spec, const kern
                       kernel_step *step)
 {
     kernel_steps steps;
-    kernel_steps_of(row, spec, problem, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), problem, &steps);
     for (int i = steps.count; i-- > 0;)
         if (steps.at[i].row == row && kernel_spec_equal(&steps.at[i].spec, spec)) {
             *step = steps.at[i];
@@ -320,7 +320,7 @@ static const json_value *find_stem(const char *stem)
         kernel_spec spec;
         char name[KERNEL_FILE_NAME];
         const kernel_row *row = read_kernel(k, &spec);
-        kernel_file_name(row, &spec, ptx_sm_find("sm_90"), name, sizeof name);
+        kernel_file_name(row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_90"), name, sizeof name);
         if (strcmp(name, stem) == 0)
             return k;
     }
@@ -376,7 +376,8 @@ static bool has_kernel_for(const json *doc, const char *kernel, kernel_spec spec
 {
     const kernel_row *row = kernel_find(kernel);
     kernel_steps steps;
-    kernel_steps_of(row, &spec, &(kernel_problem){.rows = rows, .columns = columns}, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &(kernel_problem){.rows = rows, .columns = columns},
+                    &steps);
     for (const json_value *k = json_at(json_root(doc), "kernels.0"); k && steps.count == 1; k = k->next) {
         kernel_spec found;
         if (read_kernel(k, &found) != row)

@@ -32,7 +32,7 @@ static void name(int index, char *text, size_t size)
 static void check_twin(machine *vm, const twin *t, const kernel_row *row, const kernel_spec *spec, int round)
 {
     char settings[KERNEL_SPEC_TEXT];
-    kernel_spec_text(row, spec, settings, sizeof settings);
+    kernel_spec_text(row, KERNEL_NORMAL(row, spec), settings, sizeof settings);
     test_push_note("%s", settings);
     nvrtc_result result;
     parity_trial trials[DATA_KINDS];

@@ -62,7 +62,8 @@ static bool operands_make(const kernel_row *row, const kernel_spec *spec, operan
     float *x = malloc(ROWS * COLUMNS * sizeof *x);
     bool ok = x != NULL;
     *o = (operands){0};
-    kernel_operands_of(row, spec, &(kernel_problem){.rows = ROWS, .columns = COLUMNS}, o->facts);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), &(kernel_problem){.rows = ROWS, .columns = COLUMNS},
+                       o->facts);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         o->host[i] = calloc(o->facts[i].bytes + 1, 1);
         ok = ok && o->host[i];
@@ -99,7 +100,8 @@ static void run(const kernel_row *row, const kernel_spec *spec, const char *sm, 
     char entry[64];
     machine *vm = NULL;
     REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
-    kernel_steps_of(row, spec, &(kernel_problem){.rows = ROWS, .columns = COLUMNS}, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), &(kernel_problem){.rows = ROWS, .columns = COLUMNS},
+                    &steps);
     kernel_entry_name(row, entry, sizeof entry);
     const kernel_step *step = &steps.at[0];
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)

@@ -200,7 +200,7 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
     uint64_t bytes = 0;
-    kernel_operands_of(row, spec, problem, operands);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), problem, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         bytes += operands[i].bytes;
     return bytes;

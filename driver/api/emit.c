@@ -105,7 +105,7 @@ typedef struct emitted {
     emitted_launch parts[KERNEL_STEPS_MAX];
 } emitted;
 
-static qdnnStatus_t read_sizes(const kernel_row *row, const kernel_spec *spec, const char *const *sizes,
+static qdnnStatus_t read_sizes(const kernel_row *row, kernel_spec *spec, const char *const *sizes,
                                kernel_problem *problem)
 {
     char key[KEY_BYTES], reason[256];
@@ -120,9 +120,10 @@ static qdnnStatus_t read_sizes(const kernel_row *row, const kernel_spec *spec, c
             return qdnn_error(known ? QDNN_STATUS_BAD_PARAM : QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, "sizes: %s",
                               reason);
     }
-    if (!kernel_spec_check(row, spec, reason, sizeof reason))
+    const kernel_spec asked = *spec;
+    if (!kernel_spec_settle(row, spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "settings: %s", reason);
-    if (!kernel_problem_complete(row, spec, problem, reason, sizeof reason))
+    if (!kernel_problem_complete(row, &asked, problem, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "sizes: %s", reason);
     return QDNN_STATUS_SUCCESS;
 }

@@ -141,9 +141,8 @@ qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnn
 qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool is_product, qdnnPlan_t *plan)
 {
     char reason[256];
-    if (!kernel_spec_check(r->row, &r->spec, reason, sizeof reason))
+    if (!kernel_spec_settle(r->row, &r->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    r->spec = kernel_spec_normal(r->row, &r->spec);
     kernel_operands_of(r->row, &r->spec, &r->problem, r->operands);
     CHECK_STATUS(plan_create(handle, r, plan));
     (*plan)->rows = r->problem.m;

@@ -105,9 +105,8 @@ qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request
     out->problem = problem_of(c);
     choose(c, out->row, &out->problem, &out->spec);
     char reason[256];
-    if (!kernel_is_emitted(out->row, &out->spec, reason, sizeof reason))
+    if (!kernel_spec_settle_kernel(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
 }

@@ -280,12 +280,23 @@ static void set_choices(const struct qdnnQuantDescriptor *quant, kernel_spec *sp
     spec->quantize.floor = quant->floor;
 }
 
+/* Checks the specification and the problem, and makes the specification normal: from here on all functions are given that. */
+static qdnnStatus_t settle(request *r)
+{
+    const kernel_spec asked = r->spec;
+    char reason[320];
+    if (!kernel_spec_settle(r->row, &r->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (!kernel_problem_check(&asked, &r->problem, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
+    return QDNN_STATUS_SUCCESS;
+}
+
 /* The one check of what a quantization descriptor says: every plan, size query and one-shot call goes through it. Finds the row
  * of the operation, and the specification as requested. */
 static qdnnStatus_t read_quant(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                                const struct qdnnQuantDescriptor *quant, request *out)
 {
-    char reason[320];
     *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
     CHECK_STATUS(find_kernel(operation, quant, &out->row));
     CHECK_STATUS(check_tensor(tensor));
@@ -294,18 +305,12 @@ static qdnnStatus_t read_quant(kernel_operation operation, const struct qdnnTens
     set_choices(quant, &out->spec);
     CHECK_STATUS(set_groups(tensor, quant->values, &out->problem, &out->spec));
     out->spec.data = tensor->type;
-    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    return QDNN_STATUS_SUCCESS;
+    return settle(out);
 }
 
-/* Checks the problem of a request against its specification, and derives the rest from them. */
+/* The rest of a request follows from its specification and the problem. */
 static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request *out)
 {
-    char reason[320];
-    if (!kernel_problem_check(&out->spec, &out->problem, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "%s", reason);
-    out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return request_stack(tensor, out);
 }
@@ -356,18 +361,13 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
 /* The codes of both descriptors as one specification; each is legal by itself. */
 static qdnnStatus_t join_codes(const request *from, const request *to, request *out)
 {
-    const kernel_spec before = kernel_spec_normal(from->row, &from->spec),
-                      after = kernel_spec_normal(to->row, &to->spec);
-    char reason[320];
-    out->spec.stored.layout = before.stored.layout;
-    out->spec.stored.nibble_order = before.stored.nibble_order;
-    out->spec.stored.code = before.stored.code;
-    out->spec.to.layout = after.stored.layout;
-    out->spec.to.nibble_order = after.stored.nibble_order;
-    out->spec.to.code = after.stored.code;
-    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    return QDNN_STATUS_SUCCESS;
+    out->spec.stored.layout = from->spec.stored.layout;
+    out->spec.stored.nibble_order = from->spec.stored.nibble_order;
+    out->spec.stored.code = from->spec.stored.code;
+    out->spec.to.layout = to->spec.stored.layout;
+    out->spec.to.nibble_order = to->spec.stored.nibble_order;
+    out->spec.to.code = to->spec.stored.code;
+    return settle(out);
 }
 
 qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,

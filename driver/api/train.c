@@ -113,9 +113,8 @@ static qdnnStatus_t make_request(const char *kernel, const struct qdnnTensorDesc
     CHECK_STATUS(set_groups(tensor, train->values, &out->spec));
     set_choices(train, &out->spec);
     char reason[256];
-    if (!kernel_spec_check(out->row, &out->spec, reason, sizeof reason))
+    if (!kernel_spec_settle(out->row, &out->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    out->spec = kernel_spec_normal(out->row, &out->spec);
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
 }

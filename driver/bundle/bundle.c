@@ -285,12 +285,11 @@ static int difference(const bundle_request *request, const json_value *kernel, c
     int count = strcmp(sm, request->sm->name) != 0;
     size_t used = (size_t)snprintf(text, size, "%s", count ? sm : "");
     kernel_spec spec = spec_of_entry(request->row, kernel);
-    kernel_spec wanted = kernel_spec_normal(request->row, request->spec);
     for (int i = 0; kernel_key_at(i); i++) {
         const kernel_key_info *key = kernel_key_at(i);
         char has[64], asked[64];
         kernel_spec_value(&spec, key->name, has, sizeof has);
-        kernel_spec_value(&wanted, key->name, asked, sizeof asked);
+        kernel_spec_value(request->spec, key->name, asked, sizeof asked);
         if (!kernel_has_key(request->row, key->key) || strcmp(asked, has) == 0)
             continue;
         if (used < size)

@@ -115,8 +115,7 @@ bool bundle_check_bytes(const json_value *file, const char *data, size_t bytes, 
 
 static bool check_numbers(const json_value *entry, const bundle_request *request, bundle_reason *reason)
 {
-    kernel_spec normal = kernel_spec_normal(request->row, request->spec);
-    kernel_geometry geometry = kernel_geometry_of(request->row, &normal);
+    const kernel_geometry geometry = kernel_geometry_of(request->row, request->spec);
     const struct {
         const char *path;
         uint64_t value;
@@ -193,7 +192,7 @@ static bool describe(const bundle_request *request, ptx_info *info, bundle_reaso
 {
     kernel_text text;
     ptx_error error;
-    if (!kernel_emit(request->row, request->spec, request->sm, &alloc_for_ptx, &text, &error)) {
+    if (!kernel_emit_normal(request->row, request->spec, request->sm, &alloc_for_ptx, &text, &error)) {
         reason->no_memory = error.no_memory;
         return bundle_refuse(reason, "%.200s", error.text);
     }

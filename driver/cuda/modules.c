@@ -123,7 +123,7 @@ static qdnnStatus_t emit(const context *c, const kernel_row *row, const kernel_s
 {
     kernel_text text;
     ptx_error problem;
-    if (!kernel_emit(row, spec, c->target, &alloc_for_ptx, &text, &problem))
+    if (!kernel_emit_normal(row, spec, c->target, &alloc_for_ptx, &text, &problem))
         return qdnn_error(problem.no_memory ? QDNN_STATUS_INTERNAL_ERROR_ALLOCATION_FAILED
                                             : QDNN_STATUS_NOT_SUPPORTED_SM,
                           "%s", problem.text);

@@ -93,13 +93,12 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 /* Needs whole patches, and rows that end with a whole word; rounds of K are counted in 32 bits. */
 static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
-    const kernel_spec normal = kernel_spec_normal(row, spec);
-    const coding c = {row->format, &normal};
-    const gemm_shape shape = gemm_shape_of(&normal, problem);
+    const coding c = {row->format, spec};
+    const gemm_shape shape = gemm_shape_of(spec, problem);
     const bool by_fours =
-        format_is_plain(row->format) || normal.stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
+        format_is_plain(row->format) || spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
     const bool rows_are_whole =
-        normal.stored.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
+        spec->stored.layout != QDNN_LAYOUT_WORDS_ROWS || shape.outputs * row->format->facts.bits % 32 == 0;
     const unsigned patch = format_is_plain(row->format) ? CHUNK : patch_rows(&c);
     return shape.k % patch == 0 && shape.n % (by_fours ? 4 : WIDTH_MAX) == 0 && rows_are_whole &&
            shape.k < UINT64_C(1) << 31;

@@ -90,8 +90,9 @@ bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const k
 {
     char reason[256];
     const gemm_kernel *kernel = kernels[spec->product.kernel];
-    return kernel_is_emitted(row, spec, reason, sizeof reason) &&
-           (!kernel->fits || kernel->fits(row, spec, problem));
+    kernel_spec normal = *spec;
+    return kernel_spec_settle_kernel(row, &normal, reason, sizeof reason) &&
+           (!kernel->fits || kernel->fits(row, &normal, problem));
 }
 
 /* With K = 0 there is still output: the sums are +0. */

@@ -73,7 +73,7 @@ static void name_kernel(const kernel_row *row, int mode, uint64_t m, int multipr
     else
         kernel_product_choose(row, &problem, &spec);
     spec = kernel_spec_normal(row, &spec);
-    kernel_file_name(row, &spec, ptx_sm_find("sm_80"), name, size);
+    kernel_file_name(row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_80"), name, size);
 }
 
 /* Today no shape depends on the device; when one does, its name must, too, and this list gets shorter. */

@@ -180,7 +180,7 @@ static void check_dump(const char *directory, const scene *s, int which)
         snprintf(key, sizeof key, "%.*s", (int)strcspn(settings[i], "="), settings[i]);
         CHECK(kernel_spec_set(row, &spec, key, strchr(settings[i], '=') + 1, reason, sizeof reason));
     }
-    kernel_file_name(row, &spec, ptx_sm_find(s->info.target), name, sizeof name);
+    kernel_file_name(row, KERNEL_NORMAL(row, &spec), ptx_sm_find(s->info.target), name, sizeof name);
     snprintf(path, sizeof path, "%s/%s.ptx", directory, name);
     char *dumped = read_whole(path);
     CHECK_EQ_STR(dumped, text.ptx);

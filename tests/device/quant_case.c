@@ -96,7 +96,7 @@ void quant_case_text(const quant_case *c, char *text, size_t size)
                                         [DATA_SMALL_CONSTANT] = "small, constant"};
     char settings[KERNEL_SPEC_TEXT], dims[128] = "";
     kernel_spec spec = grouped_spec(c);
-    kernel_spec_text(c->row, &spec, settings, sizeof settings);
+    kernel_spec_text(c->row, KERNEL_NORMAL(c->row, &spec), settings, sizeof settings);
     for (int i = 0, used = 0; i < c->rank; i++)
         used += snprintf(dims + used, sizeof dims - (size_t)used, " %lld", (long long)c->dims[i]);
     snprintf(text, size, "%s: %s, dims%s, %s data, seed %u%s%s", c->row->name, settings, dims, kinds[c->kind],
@@ -258,8 +258,8 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
     matrices m = matrices_of(c, ref);
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_spec spec = grouped_spec(c);
-    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns},
-                       operands);
+    kernel_operands_of(c->row, KERNEL_NORMAL(c->row, &spec),
+                       &(kernel_problem){.rows = (uint64_t)rows, .columns = (uint64_t)columns}, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         o->element[i] = ref_element_bytes(ref, i);
         o->bytes[i] =
@@ -662,7 +662,8 @@ qdnnStatus_t quant_call_plan(qdnnHandle_t handle, const quant_case *c, const qua
     kernel_operand operands[QDNN_OPERAND_COUNT];
     int count = 0;
     kernel_spec spec = grouped_spec(c);
-    kernel_operands_of(c->row, &spec, &(kernel_problem){.rows = 1, .columns = 1}, operands);
+    kernel_operands_of(c->row, KERNEL_NORMAL(c->row, &spec), &(kernel_problem){.rows = 1, .columns = 1},
+                       operands);
     qdnnStatus_t status = create_plan[kernel_operation_of(c->row)](handle, d->tensor, d->quant, &plan);
     if (status != QDNN_STATUS_SUCCESS)
         return status;

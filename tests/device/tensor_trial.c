@@ -455,7 +455,7 @@ static void run_steps(const tensor_trial *t, tensor_device *d)
 {
     kernel_problem problem = tensor_problem_of(t);
     kernel_steps steps;
-    kernel_steps_of(t->row, &t->spec, &problem, &steps);
+    kernel_steps_of(t->row, KERNEL_NORMAL(t->row, &t->spec), &problem, &steps);
     make_buffers(t, d, steps.workspace);
     for (int i = 0; i < steps.count; i++)
         launch_step(t, d, &steps.at[i]);

@@ -98,7 +98,7 @@ static void open_folder(const char *entry)
     fprintf(file, "%s", entry);
     fclose(file);
     if (bundle_open(folder, &b) == QDNN_STATUS_SUCCESS &&
-        bundle_find(b, request()->row, request()->spec, request()->sm, true, &image))
+        bundle_find(b, request()->row, KERNEL_NORMAL(request()->row, request()->spec), request()->sm, true, &image))
         alloc_free(image.data);
     bundle_close(b);
     unlink(path);

@@ -64,7 +64,7 @@ static void *library;
 static void prefix_of(const launcher_case *c, char *text, size_t size)
 {
     char stem[KERNEL_FILE_NAME];
-    kernel_file_name(c->row, &c->spec, ptx_sm_find(sm), stem, sizeof stem);
+    kernel_file_name(c->row, KERNEL_NORMAL(c->row, &c->spec), ptx_sm_find(sm), stem, sizeof stem);
     *strstr(stem, "_sm_80") = 0;
     int used = snprintf(text, size, *c->sizes ? "qdnn_%s_" : "qdnn_%s", stem);
     for (const char *at = c->sizes; *at && used + 1 < (int)size; at++)
@@ -83,7 +83,7 @@ static kernel_step step_of(const launcher_case *c)
 static int operands_of(const launcher_case *c, kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     int n = 0;
-    kernel_operands_of(c->row, &c->spec, &c->problem, operands);
+    kernel_operands_of(c->row, KERNEL_NORMAL(c->row, &c->spec), &c->problem, operands);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         n += operands[i].align > 0;
     return n;
@@ -92,7 +92,7 @@ static int operands_of(const launcher_case *c, kernel_operand operands[QDNN_OPER
 static uint64_t workspace_of(const launcher_case *c)
 {
     kernel_steps steps;
-    kernel_steps_of(c->row, &c->spec, &c->problem, &steps);
+    kernel_steps_of(c->row, KERNEL_NORMAL(c->row, &c->spec), &c->problem, &steps);
     return steps.workspace;
 }
 

@@ -73,7 +73,8 @@ static size_t least_shift(const kernel_row *row)
 {
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_spec spec = kernel_spec_default();
-    kernel_operands_of(kernel_find_operation(KERNEL_MATMUL, row->format), &spec,
+    kernel_operands_of(kernel_find_operation(KERNEL_MATMUL, row->format),
+                       KERNEL_NORMAL(kernel_find_operation(KERNEL_MATMUL, row->format), &spec),
                        &(kernel_problem){.rows = 1, .columns = 256, .m = 1}, operands);
     return operands[QDNN_OPERAND_CODES].align > 4 ? operands[QDNN_OPERAND_CODES].align : 4;
 }

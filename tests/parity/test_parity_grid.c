@@ -228,7 +228,7 @@ static int passes_of(const parity_trial *t)
     kernel_steps steps = {0};
     if (quant_descriptors_make(&t->c, &d) &&
         CHECK_QDNN(request_make(kernel_operation_of(t->c.row), d.tensor, d.quant, &r)))
-        kernel_steps_of(r.row, &r.spec, &r.problem, &steps);
+        kernel_steps_of(r.row, KERNEL_NORMAL(r.row, &r.spec), &r.problem, &steps);
     quant_descriptors_free(&d);
     return steps.count;
 }

@@ -129,7 +129,7 @@ static bool compute(machine *vm, const scene *s, const way *w, int64_t first, in
     kernel_steps steps;
     bool ok = true;
     problem.m = (uint64_t)m;
-    kernel_steps_of(s->r.row, &spec, &problem, &steps);
+    kernel_steps_of(s->r.row, KERNEL_NORMAL(s->r.row, &spec), &problem, &steps);
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (s->o.host[i] && s->o.bytes[i]) {
             const size_t shift = i == QDNN_OPERAND_X       ? s->c.shift
@@ -423,7 +423,7 @@ static bool run_way(const product_case *c, const way *w, const char *sm)
         kernel_operand operands[QDNN_OPERAND_COUNT];
         problem.m = (uint64_t)c->m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
-        kernel_operands_of(s.r.row, &spec, &problem, operands);
+        kernel_operands_of(s.r.row, KERNEL_NORMAL(s.r.row, &spec), &problem, operands);
         if (c->shift % operands[QDNN_OPERAND_CODES].align != 0)
             s.code_shift = 0;
         if (c->shift % operands[QDNN_OPERAND_X].align != 0)

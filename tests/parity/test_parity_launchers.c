@@ -104,7 +104,7 @@ static bool moved_data(launcher_case *c)
                                        (kernel_columns_multiple(c->row) == 1) * 62;
     c->problem.rows = (uint64_t)rows;
     c->problem.columns = (uint64_t)columns;
-    kernel_operands_of(c->row, &c->spec, &c->problem, operands);
+    kernel_operands_of(c->row, KERNEL_NORMAL(c->row, &c->spec), &c->problem, operands);
     const size_t from = operands[QDNN_OPERAND_CODES].bytes, to = operands[QDNN_OPERAND_REPACKED].bytes;
     uint8_t *codes = integer_buffer(&c->buffers, QDNN_OPERAND_CODES, from, false);
     uint8_t *moved = integer_buffer(&c->buffers, QDNN_OPERAND_REPACKED, to, true);

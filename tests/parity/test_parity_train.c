@@ -439,7 +439,7 @@ static bool launch_steps(machine *vm, const train_case *c, const ptxvm_address *
     const kernel_spec spec = kernel_spec_of(c, row);
     const kernel_problem problem = {.rows = 1, .columns = (uint64_t)elements_of(c)};
     kernel_steps steps;
-    kernel_steps_of(row, &spec, &problem, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec), &problem, &steps);
     void *filling = calloc(1, steps.workspace + 1);
     ptxvm_address workspace = 0;
     bool ok =
@@ -788,7 +788,8 @@ static bool makes_scales(operation op, int grouping)
     const kernel_row *row = kernel_find(operations[op].name);
     const kernel_spec spec = kernel_spec_of(&c, row);
     kernel_steps steps;
-    kernel_steps_of(row, &spec, &(kernel_problem){.rows = 1, .columns = (uint64_t)elements_of(&c)}, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, &spec),
+                    &(kernel_problem){.rows = 1, .columns = (uint64_t)elements_of(&c)}, &steps);
     return kernel_operation_of(steps.at[0].row) == KERNEL_SCALE ||
            kernel_operation_of(steps.at[0].row) == KERNEL_RANGE;
 }

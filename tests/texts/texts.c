@@ -83,7 +83,7 @@ static char *launch_of(const kernel_row *row, const kernel_spec *spec)
     for (int i = 0; i < ptx_sm_count() && !out.data; i++) {
         tool_item item = {.row = row, .operation = row->operation_name, .spec = *spec, .sm = ptx_sm_get(i)};
         ptx_error error;
-        kernel_file_name(row, spec, item.sm, item.stem, sizeof item.stem);
+        kernel_file_name(row, KERNEL_NORMAL(row, spec), item.sm, item.stem, sizeof item.stem);
         kernel_entry_name(row, item.entry, sizeof item.entry);
         item.base = item.stem;
         if (kernel_emit(row, spec, item.sm, NULL, &item.text, &error))
@@ -100,8 +100,8 @@ static void write_steps(tool_text *out, const kernel_row *row, const kernel_spec
 {
     kernel_steps steps;
     kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_steps_of(row, spec, p, &steps);
-    kernel_operands_of(row, spec, p, operands);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), p, &steps);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), p, operands);
     tool_printf(out, "%d steps, %" PRIu64 " bytes\n", steps.count, steps.workspace);
     for (int i = 0; i < steps.count; i++) {
         const kernel_step *s = &steps.at[i];

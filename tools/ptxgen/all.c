@@ -250,7 +250,7 @@ static int write_operation(work *b, const kernel_row *row, const kernel_spec *sp
     const kernel_problem problem = tool_common_problem(spec);
     if (!row->operation_name || kernel_operation_of(row) == KERNEL_INT8_CONV2D)
         return TOOL_OK; /* a convolution is one kernel, whatever its size */
-    kernel_steps_of(row, spec, &problem, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), &problem, &steps);
     if (steps.count < 2 || !remember(&b->planned, row, spec, &status) || !are_for(&steps, sm))
         return status;
     for (int i = 0; i < steps.count && status == TOOL_OK; i++)
@@ -274,7 +274,8 @@ static int write_variants(work *b, const kernel_row *row, const kernel_spec *spe
     kernel_spec with_table = *spec;
     with_table.stored.group_table = 1;
     status = write_new(b, row, &with_table, sm);
-    kernel_steps_of(row, spec, &(kernel_problem){.rows = 1, .columns = spec->stored.channels}, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec),
+                    &(kernel_problem){.rows = 1, .columns = spec->stored.channels}, &steps);
     return status == TOOL_OK && steps.count ? write_new(b, row, &steps.at[0].spec, sm) : status;
 }
 

@@ -31,7 +31,7 @@ static void capital(const char *name, char *out, size_t size)
 static void title(tool_text *out, const tool_item *item)
 {
     char settings[512];
-    kernel_spec_text(item->row, &item->spec, settings, sizeof settings);
+    kernel_spec_text(item->row, KERNEL_NORMAL(item->row, &item->spec), settings, sizeof settings);
     tool_printf(out, "/* qdnn's %s for %s: %s.\n * %s.\n * Written by ptxgen, not by hand. */\n",
                 item->row->name, item->sm->name, settings, item->row->summary);
 }

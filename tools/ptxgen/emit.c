@@ -52,7 +52,7 @@ int tool_item_make(tool_item *item, const tool_options *options, const kernel_ro
     const kernel_alias *alias = options->name ? kernel_find_alias(options->name) : NULL;
     *item = (tool_item){
         .row = row, .operation = alias ? alias->name : row->operation_name, .spec = *spec, .sm = sm};
-    kernel_file_name(row, spec, sm, item->stem, sizeof item->stem);
+    kernel_file_name(row, KERNEL_NORMAL(row, spec), sm, item->stem, sizeof item->stem);
     kernel_entry_name(row, item->entry, sizeof item->entry);
     item->base = item->stem;
     ptx_options how = {.comments = options->comments};

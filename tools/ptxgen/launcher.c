@@ -54,7 +54,7 @@ typedef struct launcher {
 static void put_operands(tool_text *out, const tool_sequence *q)
 {
     kernel_operand all[QDNN_OPERAND_COUNT];
-    kernel_operands_of(q->row, &q->spec, &q->problem, all);
+    kernel_operands_of(q->row, KERNEL_NORMAL(q->row, &q->spec), &q->problem, all);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (all[i].align)
             tool_printf(out, ", CUdeviceptr %s", kernel_operand_name((qdnnOperand_t)i));
@@ -65,7 +65,7 @@ static void put_operands(tool_text *out, const tool_sequence *q)
 static void describe_operands(tool_text *out, const tool_sequence *q)
 {
     kernel_operand all[QDNN_OPERAND_COUNT];
-    kernel_operands_of(q->row, &q->spec, &q->problem, all);
+    kernel_operands_of(q->row, KERNEL_NORMAL(q->row, &q->spec), &q->problem, all);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (all[i].align)
             tool_printf(out, " *   %-12s %s, aligned to %u: %" PRIu64 " bytes\n",
@@ -94,7 +94,8 @@ static void title(tool_text *out, const launcher *l)
     const kernel_row *row = l->sequence ? l->sequence->row : item->row;
     const char *operation = l->sequence ? l->sequence->operation : item->operation;
     char settings[KERNEL_SPEC_TEXT];
-    kernel_spec_text(row, l->sequence ? &l->sequence->spec : &item->spec, settings, sizeof settings);
+    kernel_spec_text(row, KERNEL_NORMAL(row, l->sequence ? &l->sequence->spec : &item->spec), settings,
+                     sizeof settings);
     tool_printf(out, "/* qdnn's %s: %s.\n * %s. For", operation ? operation : row->name, settings,
                 row->summary);
     for (int i = 0; i < l->sms; i++)

@@ -45,7 +45,7 @@ static bool is_bound(const kernel_row *row, const kernel_spec *spec, const char 
 {
     kernel_operand all[QDNN_OPERAND_COUNT];
     const kernel_problem one = kernel_problem_default();
-    kernel_operands_of(row, spec, &one, all);
+    kernel_operands_of(row, KERNEL_NORMAL(row, spec), &one, all);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         if (all[i].align && strcmp(kernel_operand_name((qdnnOperand_t)i), name) == 0)
             return true;

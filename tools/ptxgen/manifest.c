@@ -7,7 +7,7 @@
 void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec)
 {
     char text[KERNEL_SPEC_TEXT];
-    kernel_spec_text(row, spec, text, sizeof text);
+    kernel_spec_text(row, KERNEL_NORMAL(row, spec), text, sizeof text);
     const char *separator = "";
     for (char *at = text; *at;) {
         size_t key = strcspn(at, "="), value = strcspn(at + key, " ");

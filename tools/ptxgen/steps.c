@@ -57,7 +57,7 @@ void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *sp
 {
     kernel_steps steps;
     const kernel_problem p = tool_common_problem(spec);
-    kernel_steps_of(row, spec, &p, &steps);
+    kernel_steps_of(row, KERNEL_NORMAL(row, spec), &p, &steps);
     tool_printf(out,
                 "    {\n      \"operation\": \"%s\",\n      \"kernel\": \"%s\",\n      \"sm\": \"%s\",\n",
                 row->operation_name, row->name, sm->name);
@@ -82,7 +82,7 @@ static void operands(tool_text *out, const tool_sequence *q)
 {
     kernel_operand all[QDNN_OPERAND_COUNT];
     const char *separator = "";
-    kernel_operands_of(q->row, &q->spec, &q->problem, all);
+    kernel_operands_of(q->row, KERNEL_NORMAL(q->row, &q->spec), &q->problem, all);
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         if (!all[i].align)
             continue;
@@ -154,7 +154,7 @@ static int read_sizes(const tool_options *options, tool_sequence *q)
         !kernel_problem_complete(q->row, &q->spec, &q->problem, error, sizeof error))
         return tool_usage_error("%s: %s", options->name, error);
     choose_product(options, q);
-    kernel_steps_of(q->row, &q->spec, &q->problem, &q->steps);
+    kernel_steps_of(q->row, KERNEL_NORMAL(q->row, &q->spec), &q->problem, &q->steps);
     return q->steps.count ? TOOL_OK
                           : tool_usage_error("%s: there is nothing to do for these sizes", options->name);
 }
@@ -185,7 +185,7 @@ static int write_items(const tool_options *options, tool_item *items, int n, con
 static void name_sequence(const tool_options *options, const tool_sequence *q, tool_item *first)
 {
     char *stem = first->stem;
-    kernel_file_name(q->row, &q->spec, first->sm, stem, sizeof first->stem);
+    kernel_file_name(q->row, KERNEL_NORMAL(q->row, &q->spec), first->sm, stem, sizeof first->stem);
     char *end = strstr(stem, first->sm->name);
     if (end && end > stem)
         end[-1] = 0;
