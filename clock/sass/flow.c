@@ -43,10 +43,10 @@ typedef enum {
     ENTRY,
     ANCHOR,
     VOTE,
-    HUNCH, /* a vote without a clear majority */
+    HUNCH, /* a vote without a clear majority: less than flow, for ptxas moves single instructions between blocks */
     FLOW
 } reason;
-static const double weights[] = {[ENTRY] = 10, [ANCHOR] = 3, [VOTE] = 1, [HUNCH] = 0.2, [FLOW] = 0.1};
+static const double weights[] = {[ENTRY] = 10, [ANCHOR] = 3, [VOTE] = 1, [HUNCH] = 0.02, [FLOW] = 0.1};
 #define REGULAR 1e-10
 #define LEAN    1e-6 /* the price of an instruction */
 #define BACK    1e-5 /* of a jump back */
