@@ -116,6 +116,8 @@ class Device(Object):
             super().__init__("Create", "Destroy")
         else:
             self.pointer, self._destroy = ctypes.c_void_p(), "Destroy"
+            if "\0" in name:
+                raise ValueError(f"the device is {name!r}; a name has no NUL")
             call("CreateOn", ctypes.byref(self.pointer), name.encode())
 
     @property

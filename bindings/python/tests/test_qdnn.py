@@ -81,6 +81,10 @@ class OnPtxvm(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "did you mean 'codes'"):
             self.device.load((5, 64), q8, code=np.zeros(10, np.uint8))
 
+    def test_a_name_has_no_nul(self):
+        with self.assertRaisesRegex(ValueError, "no NUL"):
+            qdnn.Device("vm\0:sm_80")
+
     def test_gguf_blocks_quantize_and_load(self):
         x = np.linspace(-1, 1, 4 * 64, dtype=np.float32).reshape(4, 64)
         q = self.device.quantize(x, qdnn.weights("gguf_q8_0"))
