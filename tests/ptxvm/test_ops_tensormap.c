@@ -594,7 +594,7 @@ TEST_CASE(TensorMap, FromZeros)
         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd0], "
         "[%r10], 128;\n"
         "NEXT: bar.sync 0; mov.u64 %m, %rd0; fence.proxy.tensormap::generic.acquire.gpu [%m], 128;\n" EXPECT
-            LOAD2 WAIT SHOW;
+            LOAD2 WAIT "bar.sync 0;\n" SHOW;
     job *j = new_job(&tile);
     uint8_t expected[SHARED];
     image im = {.c = &tile, .source = j->tensor, .to = expected};
