@@ -251,6 +251,12 @@ enum { REF_TENSOR_STRIP = 512 };
 int ref_tensor_depth(ref_tensor_family family, qdnnDataType_t type);
 float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k, float c);
+/* One element of wgmma.mma_async (sm_90a) with f32 results: c plus the sum of a[i] * b[i] over its whole k, which is
+ * ref_tensor_wgmma_depth. Both types are F16, both BF16, both F32 (taken as TF32: the low 13 bits are dropped), or each
+ * is F8E4M3 or F8E5M2. Compared with results of GPUs for FP8 with c = 0; otherwise stated by others. No product of the
+ * library uses it yet. */
+int ref_tensor_wgmma_depth(qdnnDataType_t type);
+float ref_tensor_wgmma(qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type, const void *b, float c);
 /* S of mode tensor: strips of instructions, added in order. */
 float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k);

@@ -16,8 +16,11 @@ typedef struct {
     int least_exponent; /* of normal numbers; also the exponent of subnormals */
 } input_type;
 
-static const input_type input_types[] = {
-    {QDNN_DATA_F16, -14}, {QDNN_DATA_BF16, -126}, {QDNN_DATA_F8E4M3, -6}, {QDNN_DATA_F8E5M2, -14}};
+static const input_type input_types[] = {{QDNN_DATA_F16, -14},
+                                         {QDNN_DATA_BF16, -126},
+                                         {QDNN_DATA_F8E4M3, -6},
+                                         {QDNN_DATA_F8E5M2, -14},
+                                         {QDNN_DATA_F32, -126}};
 
 enum { HALVES = 1 << 0, BYTES = 1 << 1 }; /* f16 and bf16; e4m3 and e5m2 */
 
@@ -41,6 +44,14 @@ static const core_row core_rows[] = {
     {REF_TENSOR_SM100, HALVES, 16, 25, -133, 23, 16, REF_STANDING_MEASURED},
     {REF_TENSOR_SM120, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
     {REF_TENSOR_SM120, BYTES, 32, 25, -133, 23, 32, REF_STANDING_PUBLISHED},
+};
+
+/* wgmma of sm_90, by the type of its inputs: TF32 is F32 whose low 13 bits are dropped. */
+enum { SINGLES = 1 << 2 };
+static const core_row wgmma_rows[] = {
+    {REF_TENSOR_SM90, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM90, SINGLES, 8, 25, -133, 23, 8, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM90, BYTES, 32, 13, -134, 13, 32, REF_STANDING_PUBLISHED}, /* measured where c = 0 */
 };
 
 /* The SMs, and whether the rows of the family are only assumed to apply to them. */
@@ -294,6 +305,48 @@ float hr_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void 
         w[i] = hr_input_load(b_type, b, i);
     }
     return last_instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, k, c);
+}
+
+/* ---- wgmma ---- */
+
+static const core_row *wgmma_row(qdnnDataType_t type)
+{
+    const unsigned want = is_bytes(type) ? BYTES : type == QDNN_DATA_F32 ? SINGLES : HALVES;
+    const core_row *row = wgmma_rows;
+    while (!(row->types & want))
+        row++;
+    return row;
+}
+
+int hr_tensor_wgmma_depth(qdnnDataType_t type)
+{
+    least_exponent(type); /* an input at all */
+    return wgmma_row(type)->depth;
+}
+
+static float wgmma_input(qdnnDataType_t type, const void *array, int64_t index)
+{
+    if (type != QDNN_DATA_F32)
+        return hr_input_load(type, array, index);
+    uint32_t bits;
+    float value;
+    memcpy(&bits, (const float *)array + index, sizeof bits);
+    bits &= ~UINT32_C(0x1FFF);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+float hr_tensor_wgmma(qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type, const void *b, float c)
+{
+    const core_row *row = wgmma_row(a_type);
+    float x[TERMS_MAX], w[TERMS_MAX];
+    hr_require(is_bytes(a_type) ? is_bytes(b_type) : a_type == b_type,
+               "wgmma does not multiply types %d and %d", (int)a_type, (int)b_type);
+    for (int i = 0; i < row->depth; i++) {
+        x[i] = wgmma_input(a_type, a, i);
+        w[i] = wgmma_input(b_type, b, i);
+    }
+    return instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, c);
 }
 
 static float *new_numbers(int64_t n)
