@@ -125,8 +125,12 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
                 CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
                 free(text.ptx);
             }
-    kernel_spec strips = kernel_spec_default();
+    kernel_spec strips = kernel_spec_default(), blocks = kernel_spec_default();
     char why[512];
+    blocks.product.kernel = KERNEL_PRODUCT_BLOCKS; /* threads share lanes out by halves */
+    blocks.product.tile_rows = 3;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_gguf_q4_k"), &blocks, why, sizeof why));
+    CHECK_EQ_STR(why, "tile_rows is 3; product blocks takes powers of two from 1 to 16");
     strips.product.kernel = KERNEL_PRODUCT_STRIPS;
     strips.product.tile_rows = 8;
     CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &strips, why, sizeof why));

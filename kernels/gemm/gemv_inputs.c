@@ -4,6 +4,8 @@
  * of a team read neighbouring vectors. */
 #include "kernels/gemm/gemv.h"
 
+#include "kernels/maps/map.h"
+
 /* ---- x ---- */
 
 ptx_val gemv_x_place(ptx_builder *b, const gemv *g, ptx_val offset)
@@ -180,6 +182,8 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
 
 /* ---- Numbers of groups ---- */
 
+enum { SLOTS_MAX = 1 << 16 /* of a tile */ };
+
 unsigned gemv_span(const format_row *format, const kernel_spec *spec)
 {
     if (format_is_plain(format) || spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1)
@@ -205,96 +209,73 @@ static unsigned numbers_pitch(const gemv_shape *s, const gemv_codec *codec)
     return together < 4 ? plain + 8 * together : plain;
 }
 
-/* The layout between the entries of a table, where an output has one number per slot. A run of 128 bytes
- * holds the numbers of some teams of a warp (of all teams where possible) for a few rounds, so everything
- * read at once lies in different banks. (Writes do conflict: a warp writes many slots of one output at
- * once.) */
-typedef struct run_layout {
-    unsigned teams;  /* teams per run */
-    unsigned slots;  /* slots of an output per run: whole rounds */
-    unsigned across; /* runs side by side for the teams of a warp */
-    unsigned down;   /* rows of such runs for the slots of a tile */
-} run_layout;
-
-static run_layout runs_of(const gemv_shape *s)
+/* Between the entries of a table, an output has one number per slot. A run of 128 bytes holds the numbers of some teams of a warp
+ * (of all teams where possible) for a few rounds, so everything read at once lies in different banks. (Writes do conflict: a
+ * warp writes many slots of one output at once.) The number of an output in the block has as digits its team in the warp, the
+ * warp, and the output of the thread. */
+static map between_entries(const gemv_shape *s)
 {
     const unsigned words = BYTE_TABLE_RUN / 4, teams = WARP / s->team, of_round = ROUND / s->span;
     const unsigned room = of_round > words / teams ? of_round : words / teams;
     unsigned rounds = room / of_round;
     while (s->turn % rounds) /* a turn of the loop has to begin with a run */
         rounds /= 2;
-    run_layout l = {.teams = words / room, .slots = rounds * of_round};
-    l.across = teams / l.teams;
-    l.down = s->tile / ROUND / rounds;
-    return l;
+    const unsigned together = words / room, across = teams / together, slots = rounds * of_round;
+    const unsigned of_output = s->tile / ROUND / rounds * across * BYTE_TABLE_PITCH;
+    map m = {0};
+    map_add(&m, "output", together, "byte", BYTE_TABLE_RUN / together);
+    map_add(&m, "output", across, "byte", BYTE_TABLE_PITCH);
+    map_add(&m, "output", s->warps, "byte", s->outputs * of_output);
+    map_add(&m, "output", s->outputs, "byte", of_output);
+    map_add(&m, "slot", slots, "byte", 4);
+    map_add(&m, "slot", SLOTS_MAX / slots, "byte", across * BYTE_TABLE_PITCH);
+    return m;
 }
 
-/* The fields of an output's number in the block, from the lowest bit: its team in the warp, the warp, the
- * output of the thread. */
-static unsigned warp_bit(const gemv_shape *s)
+/* Where the numbers of an output and a slot lie. */
+static map places_of_numbers(const gemv_shape *s, const gemv_codec *codec)
 {
-    return ceil_log2(WARP / s->team);
-}
-
-static unsigned thread_bit(const gemv_shape *s)
-{
-    return warp_bit(s) + ceil_log2(s->warps);
+    map m = {0};
+    if (s->numbers_between)
+        return between_entries(s);
+    map_add(&m, "output", s->of_block, "byte", 4 * numbers_pitch(s, codec));
+    map_add(&m, "slot", SLOTS_MAX, "byte", 4 * codec->numbers);
+    return m;
 }
 
 unsigned gemv_output_offset(const gemv_shape *s, const gemv_codec *codec, unsigned output)
 {
-    if (!s->numbers_between)
-        return 4 * output * numbers_pitch(s, codec);
-    const run_layout l = runs_of(s);
-    const unsigned team = output % (WARP / s->team), warp = (output >> warp_bit(s)) % s->warps;
-    const unsigned run = (warp * s->outputs + (output >> thread_bit(s))) * l.down * l.across + team / l.teams;
-    return run * BYTE_TABLE_PITCH + team % l.teams * (BYTE_TABLE_RUN / l.teams);
+    const map m = places_of_numbers(s, codec);
+    return map_value(&m, "byte", output, 0);
 }
 
 unsigned gemv_slot_offset(const gemv_shape *s, const gemv_codec *codec, unsigned slot)
 {
-    if (!s->numbers_between)
-        return 4 * slot * codec->numbers;
-    const run_layout l = runs_of(s);
-    return slot / l.slots * l.across * BYTE_TABLE_PITCH + slot % l.slots * 4;
+    const map m = places_of_numbers(s, codec);
+    return map_value(&m, "byte", 0, slot);
 }
 
 unsigned gemv_numbers_bytes(const gemv_shape *s, const gemv_codec *codec)
 {
     if (!s->numbers_between)
         return 4 * s->of_block * numbers_pitch(s, codec);
-    const run_layout l = runs_of(s);
-    return s->warps * s->outputs * l.down * l.across * BYTE_TABLE_PITCH;
-}
-
-/* Adds to an address what bits [first, end) of a number contribute; the first is worth `worth` bytes, each
- * further one twice as much. */
-static ptx_val add_bits(ptx_builder *b, ptx_val to, ptx_val number, unsigned first, unsigned end,
-                        unsigned worth)
-{
-    if (first == end)
-        return to;
-    ptx_val bits = ptx_and(b, first ? ptx_shr(b, number, first) : number, (int)((1u << (end - first)) - 1));
-    return ptx_mad(b, bits, (int)worth, to);
+    return s->warps * gemv_output_offset(s, codec, WARP / s->team); /* what lies between two warps */
 }
 
 ptx_val gemv_numbers_at(ptx_builder *b, const gemv *g, ptx_val output, ptx_val slot)
 {
-    const gemv_shape *s = &g->shape;
+    const map m = places_of_numbers(&g->shape, g->codec);
     ptx_val at = g->numbers_shared;
-    if (!s->numbers_between) {
-        at = ptx_mad(b, output, (int)(4 * numbers_pitch(s, g->codec)), at);
-        return ptx_mad(b, slot, (int)(4 * g->codec->numbers), at);
+    for (int i = 0; i < m.count; i++) {
+        const map_digit *d = &m.digit[i];
+        ptx_val digit = d->from == 0 ? output : slot;
+        if (d->below > 1)
+            digit = ptx_shr(b, digit, ceil_log2(d->below));
+        if (g->shape.numbers_between)
+            digit = ptx_and(b, digit, (int)d->size - 1);
+        at = ptx_mad(b, digit, (int)d->step, at);
     }
-    const run_layout l = runs_of(s);
-    const unsigned team = ceil_log2(l.teams), warp = warp_bit(s), thread = thread_bit(s),
-                   group = ceil_log2(l.slots);
-    const unsigned bounds[] = {0, team, warp, thread, thread + ceil_log2(s->outputs)};
-    for (unsigned i = 0; i < 4; i++)
-        at = add_bits(b, at, output, bounds[i], bounds[i + 1],
-                      gemv_output_offset(s, g->codec, 1u << bounds[i]));
-    at = add_bits(b, at, slot, 0, group, 4);
-    return add_bits(b, at, slot, group, 16, gemv_slot_offset(s, g->codec, l.slots));
+    return at;
 }
 
 /* Whether scales and zeros lie in the plain order, group number = output * groups + k / group_size. */
