@@ -524,6 +524,5 @@ const gemm_kernel gemm_columns = {.block = THREADS,
                                   .serves = serves,
                                   .rows = 1,
                                   .rows_most = ROWS_MAX,
-                                  .any_rows = true,
                                   .fits = fits,
                                   .takes_experts = true};

@@ -6,6 +6,7 @@
 #include "kernels/gemm/lanes.h"
 #include "kernels/gemm/routes.h"
 #include "kernels/gemm/weights.h"
+#include "kernels/gemm/window.h"
 
 enum {
     WARPS = 8,
@@ -23,8 +24,7 @@ typedef struct staged {
     unsigned rows;  /* rows of x at a time */
     ptx_val column; /* u64: the first of the block */
     row_tile at;
-    ptx_val row[ROWS_MAX], has[ROWS_MAX]; /* for grouped products: looked up once for all rounds */
-    ptx_val x_shared;
+    x_window x;
     ptx_val sums[ROWS_MAX][OF_WARP]; /* variables: one lane of each */
 } staged;
 
@@ -34,37 +34,23 @@ static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
     return spec->epilogue.gated ? OUTPUTS / 2 : OUTPUTS;
 }
 
-/* Looks up sorted rows; those of other products are neighbours, and known anyway. */
-static void find_rows(ptx_builder *b, staged *s)
+/* A round of x, in the order of round_offset. */
+static void begin_x(ptx_builder *b, staged *s)
 {
-    for (unsigned i = 0; i < s->rows && s->spec->product.grouped; i++) {
-        s->has[i] = row_tile_has(b, &s->at, ptx_u64(b, i));
-        s->row[i] = row_tile_row(b, &s->at, ptx_u64(b, i), s->has[i]);
-    }
-}
-
-/* Stages a round of x: one thread per k, row by row; elements that do not exist are 0. */
-static void stage_x(ptx_builder *b, const staged *s, ptx_val k)
-{
-    const qdnnDataType_t type = s->spec->data;
-    const unsigned bytes = element_bytes(type);
-    ptx_val tid = ptx_tid_x(b), at = ptx_add(b, k, ptx_cvt(b, PTX_U64, tid));
-    ptx_val inside = ptx_setp(b, PTX_LT, at, s->args.k), x = s->args.all.operand[QDNN_OPERAND_X];
-    ptx_val to = ptx_add(b, s->x_shared, round_offset(b, tid)), stride = s->args.x_stride;
-    ptx_val count = ptx_cvt(b, PTX_U32, ptx_min(b, s->at.count, ptx_u64(b, ROWS_MAX))), from = {0};
-    for (unsigned i = 0; i < s->rows; i++) {
-        ptx_val value = ptx_var(b, ptx_f32(b, 0));
-        if (s->spec->product.grouped)
-            from = ptx_at(b, x, ptx_mad(b, s->row[i], stride, at), bytes);
-        else
-            from =
-                i ? ptx_at(b, from, stride, bytes) : ptx_at(b, x, ptx_mad(b, s->at.first, stride, at), bytes);
-        ptx_if(b, s->spec->product.grouped ? ptx_and(b, s->has[i], inside)
-                                           : ptx_setp_and(b, PTX_GT, count, (int)i, inside));
-        ptx_assign(b, value, emit_load(b, type, from, 0));
-        ptx_end_if(b);
-        ptx_st_shared(b, to, (int)(i * ROUND_BYTES), value);
-    }
+    const unsigned room = s->rows > WARPS ? 2 * WARPS : s->rows; /* all warps stage a row at a time */
+    ptx_val lane = ptx_laneid(b), shared = ptx_shared(b, "x_round", PTX_F32, room * ROUND, LOAD_BYTES);
+    s->x = (x_window){.spec = s->spec,
+                      .args = &s->args,
+                      .rows = s->rows,
+                      .rounds = 1,
+                      .warps = WARPS,
+                      .round_bytes = ROUND_BYTES,
+                      .copies = 1,
+                      .shared = shared,
+                      .chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lane, 3)),
+                      .slot = ptx_mad(b, lane, LOAD_BYTES, shared)};
+    for (unsigned e = 0; e < CHUNK; e++)
+        s->x.offsets[e] = e / 4 * (ROUND_BYTES / 2) + e % 4 * 4;
 }
 
 static void load_chunk(ptx_builder *b, ptx_val address, int offset, ptx_val *out)
@@ -78,7 +64,7 @@ static void add_round(ptx_builder *b, const staged *s)
 {
     ptx_val lane = ptx_shl(b, ptx_laneid(b), 4), warp = ptx_shr(b, ptx_tid_x(b), 5);
     ptx_val w_at = ptx_add(b, ptx_mad(b, warp, TILE_PITCH, s->tile.shared), lane);
-    ptx_val x_at = ptx_add(b, s->x_shared, lane), w[OF_WARP][CHUNK], x[CHUNK];
+    ptx_val x_at = ptx_add(b, s->x.shared, lane), w[OF_WARP][CHUNK], x[CHUNK];
     for (unsigned j = 0; j < OF_WARP; j++)
         load_chunk(b, w_at, (int)(j * WARPS * TILE_PITCH), w[j]);
     for (unsigned i = 0; i < s->rows; i++) {
@@ -122,7 +108,7 @@ static void multiply(ptx_builder *b, staged *s)
     ptx_val second = s->spec->epilogue.gated ? ptx_add(b, s->column, s->args.n) : (ptx_val){0};
     ptx_val k = ptx_for(b, ptx_u64(b, 0), row_tile_size(b, &s->at, s->args.k), ptx_u64(b, ROUND));
     weights_stage(b, &s->w, &s->tile, s->column, second, k);
-    stage_x(b, s, k);
+    x_window_stage(b, &s->x, &s->at, ptx_cvt(b, PTX_U32, ptx_shr(b, k, ceil_log2(ROUND))), false);
     ptx_syncthreads(b);
     add_round(b, s);
     ptx_syncthreads(b);
@@ -132,7 +118,7 @@ static void multiply(ptx_builder *b, staged *s)
 
 static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    /* Up to 128 registers; sorted rows of a full tile, each looked up once, take more on some targets. */
+    /* Up to 128 registers; sorted rows of a full tile take more on some targets. */
     ptx_minnctapersm(b, spec->product.grouped && spec->product.tile_rows > 8 ? 1 : 2);
     staged s = {.spec = spec, .rows = (unsigned)spec->product.tile_rows, .args = gemm_declare(b, row, spec)};
     if (!spec->product.grouped)
@@ -140,13 +126,12 @@ static void emit_staged(ptx_builder *b, const kernel_row *row, const kernel_spec
     s.tile = (weight_tile){.shared = ptx_shared(b, "weights", PTX_F32, OUTPUTS * TILE_PITCH / 4, LOAD_BYTES),
                            .outputs = OUTPUTS,
                            .threads = THREADS};
-    s.x_shared = ptx_shared(b, "x_round", PTX_F32, s.rows * ROUND, LOAD_BYTES);
+    begin_x(b, &s);
     s.column = ptx_mul_wide(b, ptx_ctaid_x(b), ptx_u32(b, columns_of(row, spec)));
     s.at = row_tiles_begin(b, spec, &s.args);
     if (spec->product.grouped) {
         gemm_args of_expert = row_tile_args(b, &s.at, &s.args);
         s.w = weights_begin(b, row, spec, &of_expert);
-        find_rows(b, &s);
     }
     multiply(b, &s);
     row_tiles_end(b);
