@@ -7,6 +7,7 @@
 
 #include "clock/model/model.h"
 
+#define LOST 0.4
 enum { WARP = 32, STEPS_MAX = 16 << 20, FULL_RATE = 128 };
 
 /* ---- Instructions ---- */
@@ -218,6 +219,16 @@ static bool trace_path(const sass_code *code, const sass_path *path, clock_trace
     return ok;
 }
 
+/* By how much the walk misses the counts: 1 is all of it. Where loops are entered in ways that the counts leave open, it may miss some. */
+static double walk_error(const sass_code *code, const sass_path *path, const clock_trace *trace)
+{
+    double counted = 0;
+    for (int b = 0; b < code->n_blocks; b++)
+        for (int i = code->blocks[b].first; i < code->blocks[b].first + code->blocks[b].count; i++)
+            counted += code->insts[i].kind != SASS_PADDING ? path->blocks[b] : 0;
+    return counted > 0 ? fabs((double)trace->length - counted) / counted : 0;
+}
+
 /* ---- Blocks ---- */
 
 /* How many warps of path p the block has: all blocks the same, what is left over goes to blocks from that of the path's first warp on. */
@@ -303,6 +314,14 @@ bool clock_lower(const sass_code *code, const sass_path *paths, int n_paths, con
         (clock_program){out->instructions, code->n_insts, out->traces, n_paths, out->blocks, out->n_runs};
     for (int t = 0; ok && t < n_paths; t++)
         ok = trace_path(code, &paths[t], &out->traces[t]);
+    for (int t = 0; ok && t < n_paths; t++)
+        out->misfit = fmax(out->misfit, walk_error(code, &paths[t], &out->traces[t]));
+    if (ok && out->misfit > LOST) {
+        snprintf(error, size,
+                 "not modelled: the order in which its blocks run does not follow from the counts");
+        clock_kernel_free(out);
+        return false;
+    }
     if (!ok) {
         snprintf(error, size, "not modelled: its warps execute too many instructions, or there is no memory");
         clock_kernel_free(out);

@@ -113,6 +113,7 @@ static bool run_code(const clock_case *what, const sass_code *code, const sass_p
     if (!clock_lower(code, paths, out->paths, what, &kernel, error, size))
         return false;
     bool ok = true;
+    out->misfit = kernel.misfit;
     for (int corner = 0; ok && corner < CLOCK_CORNERS; corner++)
         ok = run_corner(what, &kernel, (clock_corner)corner, out, error, size);
     clock_kernel_free(&kernel);

@@ -37,7 +37,7 @@ typedef struct clock_estimate {
     double plain_us[CLOCK_CORNERS]; /* a plain kernel that reads as many bytes */
     double roofline;                /* us: the bytes at the board's peak bandwidth */
     int registers, spill_bytes, blocks_per_sm, paths;
-    double misfit; /* of the counts: sass_path.misfit, the largest */
+    double misfit; /* of the counts: sass_path.misfit or what the traces miss of it, the largest */
 } clock_estimate;
 
 /* False with a reason: tools that are missing, a kernel that does not fit or is not modelled. */
@@ -67,6 +67,7 @@ typedef struct clock_kernel {
     clock_instruction *instructions;
     clock_trace *traces;
     clock_block *blocks;
+    double misfit; /* by how much the traces miss the counts */
 } clock_kernel;
 
 bool clock_lower(const sass_code *code, const sass_path *paths, int n_paths, const clock_case *what,

@@ -49,7 +49,7 @@ typedef enum {
 static const double weights[] = {[ENTRY] = 10, [ANCHOR] = 3, [VOTE] = 1, [HUNCH] = 0.02, [FLOW] = 0.1};
 #define REGULAR 1e-10
 #define LEAN    1e-6 /* the price of an instruction */
-#define BACK    1e-5 /* of a jump back */
+#define BACK    2e-4 /* of a jump back: more than what leads to a loop may cost */
 #define ZERO    1e-6
 #define HELD    1e6
 
