@@ -2,6 +2,8 @@
  * no conversion under test is used to make its own input. */
 #include "formats/kernel_data.h"
 
+#include "formats/code_bounds.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -76,67 +78,24 @@ static uint32_t special(layout l, uint32_t random)
     }
 }
 
-/* Around NF4's midpoints lie both neighbours in f32 (a narrower type drops the bits that tell them apart). */
-static float nf4_tie(uint32_t random)
-{
-    /* clang-format off */
-    static const uint32_t midpoints[15] = {
-        0xBF591CD8, 0xBF1C5270, 0xBEEB8480, 0xBEADEA76, 0xBE703CEC, 0xBE0D38BC, 0xBD3A7871, 0x3D22FAFF,
-        0x3DF64862, 0x3E5067E0, 0x3E9582D4, 0x3EC753F9, 0x3F006D04, 0x3F248DAF, 0x3F5C89DA,
-    };
-    /* clang-format on */
-    uint32_t bits = midpoints[random % 15] + random / 15 % 3 - 1;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* The same around the thresholds of bitsandbytes' FP4. */
-static float fp4_tie(uint32_t random)
-{
-    static const uint32_t thresholds[7] = {0x3B2AAAB9, 0x3DB00000, 0x3E555555, 0x3E955555,
-                                           0x3ED55556, 0x3F155550, 0x3F555555};
-    uint32_t bits = thresholds[random % 7] + random / 7 % 3 - 1;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return random & 0x10000 ? -value : value;
-}
-
-/* The floats among the codes: how many fraction bits, the least exponent of a normal number, the largest number. */
-typedef struct float_facts {
-    const char *name;
-    int fraction_bits, least;
-    float largest;
-} float_facts;
-static const float_facts float_formats[] = {{"e2m1", 1, 0, 6},
-                                            {"e2m3", 3, 0, 7.5f},
-                                            {"e3m2", 2, -2, 28},
-                                            {"e4m3", 3, -6, 448},
-                                            {"e5m2", 2, -14, 57344}};
-
-static const float_facts *float_format(const format_facts *format)
-{
-    for (size_t i = 0; i < sizeof float_formats / sizeof float_formats[0]; i++)
-        if (strcmp(float_formats[i].name, format->name) == 0)
-            return &float_formats[i];
-    return NULL;
-}
-
 /* The largest number that codes without a zero stand for; 1 for blocks. */
 static float largest_of(const format_facts *format)
 {
-    const float_facts *f = float_format(format);
-    const bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
-    return f ? f->largest : unit || format->bits < 2 ? 1.0f : (float)((INT64_C(1) << (format->bits - 1)) - 1);
+    const code_bounds *found = code_bounds_of(format);
+    return found ? found->largest : format->bits < 2 ? 1.0f : (float)((INT64_C(1) << (format->bits - 1)) - 1);
 }
 
-/* Half way between two neighbours, just below the smallest normal number, or near the largest. */
-static float float_tie(const float_facts *f, uint32_t random)
+/* A bound between two codes, or one of its neighbours in a type with so many fraction bits. */
+static float bound_of(const code_bounds *found, int fraction_bits, uint32_t random)
 {
-    int steps = 1 << (f->fraction_bits + 1), exponent = f->least + (int)(random / 64 % 4);
-    float fraction = (float)(random % (uint32_t)steps | 1) / (float)steps;
-    float value = ldexpf(random & 0x8000 ? 1.0f + fraction : fraction, exponent);
-    return random & 0x10000 ? -value : value;
+    const float bound = found->bound[random % (uint32_t)found->count];
+    const uint32_t step = UINT32_C(1) << (23 - fraction_bits);
+    uint32_t bits;
+    float value;
+    memcpy(&bits, &bound, sizeof bits);
+    bits += (random / (uint32_t)found->count % 3 - 1) * (bits << 1 ? step : 0);
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
 /* Blocks that can be quantized: the ends of a range that makes d (or the scale) 1, and steps half as wide as those
@@ -171,25 +130,21 @@ static float block_tie(const format_facts *format, uint32_t random)
     return r->least + r->step * (float)((random >> 3) % (uint32_t)((r->largest - r->least) / r->step + 1));
 }
 
-/* Half way between two neighbours of the format's values or, one time in four, its least or largest value: a
- * group that has the extremes gets a scale of exactly 1, so its quotients are ties too. */
-static float tie(const format_facts *format, uint32_t random)
+/* Half way between two neighbours of the format's values (or where else their codes meet) or, one time in four, its least or largest value:
+ * a group that has the extremes gets a scale of exactly 1, so its quotients are ties too. */
+static float tie(const format_facts *format, int fraction_bits, uint32_t random)
 {
     if (format->block != QDNN_BLOCK_NONE)
         return block_tie(format, random);
-    const float_facts *f = float_format(format);
-    bool ranged = format->zero_kind != QDNN_ZERO_NONE, bells = strcmp(format->name, "fp4_bnb") == 0;
-    bool unit = format->storage == QDNN_DATA_NF4 || bells;
+    const code_bounds *found = code_bounds_of(format);
+    bool ranged = format->zero_kind != QDNN_ZERO_NONE;
     int64_t half = INT64_C(1) << (format->bits - 1);
-    float least = f ? -f->largest : unit ? -1.0f : (float)(1 - half);
-    float largest = ranged ? (float)half : -least;
+    float least = found ? -found->largest : (float)(1 - half), largest = ranged ? (float)half : -least;
     if (random % 4 == 0)
         return random & 4 ? least : largest;
     random >>= 3;
-    if (f)
-        return float_tie(f, random);
-    if (unit)
-        return bells ? fp4_tie(random) : nf4_tie(random);
+    if (found)
+        return bound_of(found, fraction_bits, random);
     return least + 0.5f * (float)(random % (uint32_t)(ranged ? 4 * half - 1 : 4 * half - 3));
 }
 
@@ -197,12 +152,11 @@ static float tie(const format_facts *format, uint32_t random)
  * more than it, or far beyond. */
 static float around_clamp(const format_facts *format, uint32_t random)
 {
-    const float_facts *f = float_format(format);
-    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    const code_bounds *found = code_bounds_of(format);
     float half = ldexpf(1, format->bits - 1);
     float ends[] = {half - 1.0f, half, 2.0f * half - 1.0f, 2.0f * half, 0.0f};
-    float end = f ? f->largest : unit ? 1.0f : ends[random % 5];
-    float step = f ? f->largest / 64.0f : unit ? 0.03125f : 0.125f;
+    float end = found ? found->largest : ends[random % 5];
+    float step = found ? found->largest / 64.0f : 0.125f;
     float value = end + step * (float)((int)(random / 8 % 32) - 16);
     if (random / 256 % 16 == 0)
         value = 3.0f * end;
@@ -215,12 +169,10 @@ static float around_clamp(const format_facts *format, uint32_t random)
 static float scale_tie(const format_facts *format, uint32_t seed, uint32_t random)
 {
     static const float ties[4] = {1 + 0x1p-8f, 1 + 3 * 0x1p-8f, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f};
-    const float_facts *f = float_format(format);
-    bool unit = format->storage == QDNN_DATA_NF4 || strcmp(format->name, "fp4_bnb") == 0;
+    const code_bounds *found = code_bounds_of(format);
     int bits = format->zero_kind == QDNN_ZERO_NONE ? format->bits - 1 : format->bits;
-    float largest = f                                  ? f->largest
+    float largest = found                              ? found->largest
                     : format->block != QDNN_BLOCK_NONE ? range_of_block(format)->largest
-                    : unit                             ? 1.0f
                                                        : (float)((INT64_C(1) << bits) - 1);
     const float tie = ties[seed % 4] + 0x1p-6f * (float)(seed / 16 % 16);
     if (seed & 4 && format->zero_kind != QDNN_ZERO_NONE)
@@ -256,7 +208,7 @@ static float half(const format_facts *format, bool is_f32, uint32_t seed, uint32
     uint32_t state = seeded(seed);
     const float largest = 1.0f + 0x1p-16f * (float)(next_random(&state) >> 16 & 0xFFFF);
     if (is_f32 && seed & 2)
-        return largest * tie(format, random);
+        return largest * tie(format, 23, random);
     const float part = random % 4 == 0 ? 1.0f : random % 4 == 1 ? 0.0f : 0.5f;
     return (seed & 1 && random & 0x80 ? -largest : largest) * part;
 }
@@ -392,7 +344,7 @@ static uint32_t element(data_kind kind, const format_facts *format, layout l, ui
     case DATA_SPECIAL:
         return random % 5 == 0 ? special(l, random >> 8) : encode(l, bell(state));
     case DATA_TIES:
-        return encode(l, tie(format, random));
+        return encode(l, tie(format, l.fraction_bits, random));
     case DATA_LEAST:
         return sign | fraction % (seed & LEAST_OF_SEED ? 1 + seed % 16 : 16);
     case DATA_TINY:
@@ -685,7 +637,7 @@ void fill_simple_scales(qdnnScaleType_t type, uint32_t seed, void *scale, int64_
 static float beside_scale(const format_facts *format, float huge, uint32_t *state)
 {
     const uint32_t random = next_random(state);
-    const float bound = fabsf(tie(format, next_random(state) >> 4));
+    const float bound = fabsf(tie(format, 23, next_random(state) >> 4));
     if (bound == 0)
         return 1;
     if (random >> 29 == 0 && huge == 0)
