@@ -4,9 +4,16 @@
 #include <stddef.h>
 
 static const sm_traits traits[] = {
-#define SM(...) {__VA_ARGS__},
+#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, ...)                                     \
+    {sm, threads, blocks, shared, shared_optin, double_ratio},
+#define TARGET(...)
 #include "ptxvm/sm.def"
-#undef SM
+};
+
+static const sm_target targets[] = {
+#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, ...) {sm, __VA_ARGS__},
+#define TARGET(...)                                                      {__VA_ARGS__},
+#include "ptxvm/sm.def"
 };
 
 const sm_traits *pvm_sm_traits(int sm)
@@ -23,4 +30,12 @@ const sm_traits *pvm_sm_traits_near(int sm)
     while (i + 1 < sizeof traits / sizeof *traits && traits[i].sm < sm)
         i++;
     return &traits[i];
+}
+
+const sm_target *pvm_sm_target(int sm)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].sm == sm)
+            return &targets[i];
+    return NULL;
 }

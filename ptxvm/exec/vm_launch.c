@@ -5,24 +5,15 @@
 #include "decode.h"
 #include "ptxvm/check/check.h"
 #include "ptxvm/environment.h"
+#include "ptxvm/sm.h"
 
 #define MAX_THREADS 1024
 
 /* Shared memory per block, static and dynamic together, with opt-in to more than 48 KiB. */
-static const struct {
-    int sm;
-    uint64_t bytes;
-} shared_limits[] = {
-    {75, 65536},  {80, 166912},  {86, 101376},  {87, 166912},  {88, 101376},  {89, 101376},
-    {90, 232448}, {100, 232448}, {103, 232448}, {110, 232448}, {120, 101376}, {121, 101376},
-};
-
 static uint64_t shared_limit(int sm)
 {
-    for (size_t i = 0; i < sizeof shared_limits / sizeof *shared_limits; i++)
-        if (shared_limits[i].sm == sm)
-            return shared_limits[i].bytes;
-    return VM_STATIC_SHARED;
+    const sm_traits *traits = pvm_sm_traits(sm);
+    return traits ? (uint64_t)traits->shared_optin : VM_STATIC_SHARED;
 }
 
 /* ---- The needs of a kernel ---- */

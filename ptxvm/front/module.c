@@ -1,31 +1,20 @@
 /* A module: its header, its directives, and the entry point of the parser. */
 #include "front.h"
+#include "ptxvm/sm.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- targets ---- */
 
-/* SMs and the first .version that supports them; a and f targets have their own versions. */
-static const struct {
-    int sm, version, a_version, f_version;
-} known_targets[] = {{10, 10, 0, 0},    {11, 10, 0, 0},    {12, 12, 0, 0},    {13, 12, 0, 0},
-                     {20, 20, 0, 0},    {21, 20, 0, 0},    {30, 30, 0, 0},    {32, 40, 0, 0},
-                     {35, 31, 0, 0},    {37, 41, 0, 0},    {50, 40, 0, 0},    {52, 41, 0, 0},
-                     {53, 42, 0, 0},    {60, 50, 0, 0},    {61, 50, 0, 0},    {62, 50, 0, 0},
-                     {70, 60, 0, 0},    {72, 61, 0, 0},    {75, 63, 0, 0},    {80, 70, 0, 0},
-                     {86, 71, 0, 0},    {87, 74, 0, 0},    {88, 90, 0, 0},    {89, 78, 0, 0},
-                     {90, 78, 80, 0},   {100, 86, 86, 88}, {101, 86, 86, 88}, {103, 88, 88, 88},
-                     {110, 90, 90, 90}, {120, 87, 87, 88}, {121, 88, 88, 88}};
-
+/* The first .version that has the target; a and f targets have their own. */
 static int target_version(pvm_target t)
 {
-    for (size_t i = 0; i < sizeof known_targets / sizeof known_targets[0]; i++)
-        if (known_targets[i].sm == t.sm)
-            return t.suffix == 'a'   ? known_targets[i].a_version
-                   : t.suffix == 'f' ? known_targets[i].f_version
-                                     : known_targets[i].version;
-    return 0;
+    const sm_target *known = pvm_sm_target(t.sm);
+    return !known            ? 0
+           : t.suffix == 'a' ? known->a_version
+           : t.suffix == 'f' ? known->f_version
+                             : known->version;
 }
 
 static bool target_from_text(const char *text, int length, pvm_target *target)
@@ -51,7 +40,8 @@ bool pvm_target_from_name(const char *name, pvm_target *target)
 
 int target_family(int sm)
 {
-    return sm == 103 ? 100 : sm == 121 ? 120 : sm == 101 ? 110 : sm; /* sm_101 became sm_110 */
+    const sm_target *known = pvm_sm_target(sm);
+    return known ? known->family : sm;
 }
 
 bool pvm_target_runs_on(pvm_target target, pvm_target device)

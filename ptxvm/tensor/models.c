@@ -3,24 +3,34 @@
 
 #include "internal.h"
 
-static const int sm_numbers[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
+/* A bit for each SM: SM75, SM80 ... */
 enum {
-    SM75 = 1 << 0,
-    SM80 = 1 << 1,
-    SM86 = 1 << 2,
-    SM87 = 1 << 3,
-    SM88 = 1 << 4,
-    SM89 = 1 << 5,
-    SM90 = 1 << 6,
-    SM100 = 1 << 7,
-    SM103 = 1 << 8,
-    SM110 = 1 << 9,
-    SM120 = 1 << 10,
-    SM121 = 1 << 11,
+#define SM(sm, ...) PLACE##sm,
+#define TARGET(...)
+#include "ptxvm/sm.def"
+    SMS
+};
+enum {
+#define SM(sm, ...) SM##sm = 1 << PLACE##sm,
+#define TARGET(...)
+#include "ptxvm/sm.def"
     AMPERE = SM80 | SM86 | SM87,
     RTX_BLACKWELL = SM120 | SM121,
-    ALL = 0xFFF
+    ALL = (1 << SMS) - 1
 };
+
+static int bit_of(int number)
+{
+    switch (number) {
+#define SM(sm, ...)                                                                                          \
+    case sm:                                                                                                 \
+        return SM##sm;
+#define TARGET(...)
+#include "ptxvm/sm.def"
+    default:
+        return 0;
+    }
+}
 
 #define MEASURED  TENSOR_MEASURED
 #define PUBLISHED TENSOR_PUBLISHED
@@ -176,10 +186,9 @@ static int scales_of(const pvm_inst *inst)
 
 static const tensor_model *find_model(int sm, tensor_input input, int k)
 {
-    for (size_t s = 0; s < sizeof sm_numbers / sizeof *sm_numbers; s++)
-        for (size_t i = 0; sm_numbers[s] == sm && i < sizeof models / sizeof *models; i++)
-            if (models[i].sms >> s & 1 && models[i].input == input && (models[i].k == 0 || models[i].k == k))
-                return &models[i];
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (models[i].sms & bit_of(sm) && models[i].input == input && (models[i].k == 0 || models[i].k == k))
+            return &models[i];
     return NULL;
 }
 
