@@ -1,10 +1,12 @@
 /* Maps against answers worked out by hand, and against the rules of docs/. */
 #include "kernels/formats/block_reader.h"
+#include "kernels/gemm/gemv.h"
 #include "kernels/maps/map.h"
 #include "kernels/tensor/prepack.h"
 
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Every map that has a name ---- */
@@ -155,6 +157,38 @@ TEST_CASE(Maps, LanesOfBlocks)
     /* Thread 3 has bytes 16 to 31 of section 1: elements 80 to 95 and 112 to 127; an odd one takes the upper strand first. */
     CHECK_EQ_U64(map_value(&lanes, "lane", 3, 0), 14);
     CHECK_EQ_U64(map_value(&lanes, "lane", 3, 3), 11);
+}
+
+/* The numbers of no two spans of a tile overlap, in order or between the entries of a table. */
+TEST_CASE(Maps, PlacesOfNumbers)
+{
+    static const char *const kernels[] = {"matmul_int4", "matmul_nf4", "matmul_e2m1"};
+    static const char *const sms[] = {"sm_75", "sm_90"};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        for (size_t j = 0; j < sizeof sms / sizeof sms[0]; j++)
+            for (unsigned rows = 1; rows <= 16; rows *= 2) {
+                const kernel_row *row = kernel_find(kernels[i]);
+                kernel_spec spec = kernel_spec_default();
+                char error[256];
+                char words[64];
+                snprintf(words, sizeof words, "groups=rows group_size=32 product=gemv tile_rows=%u", rows);
+                REQUIRE(kernel_spec_set_words(row, &spec, words, error, sizeof error));
+                spec = kernel_spec_normal(row, &spec);
+                const gemv_shape s = gemv_shape_of(row, &spec, ptx_sm_find(sms[j]));
+                const gemv_codec *codec = gemv_codec_of(row->format, &spec);
+                const unsigned slots = s.tile / s.span, bytes = gemv_numbers_bytes(&s, codec);
+                unsigned char *used = calloc(bytes, 1);
+                REQUIRE(used != NULL);
+                for (unsigned output = 0; output < s.of_block; output++)
+                    for (unsigned slot = 0; slot < slots; slot++)
+                        for (unsigned n = 0; n < 4 * codec->numbers; n++) {
+                            const unsigned at =
+                                gemv_output_offset(&s, codec, output) + gemv_slot_offset(&s, codec, slot) + n;
+                            if (!CHECK(at < bytes) || !CHECK(!used[at]++))
+                                output = s.of_block - 1, slot = slots - 1, n = 4 * codec->numbers;
+                        }
+                free(used);
+            }
 }
 
 /* K = 576: 2 rounds of 32 chunks of 8, and a quarter of one; 34 bytes a block of 32. */

@@ -1,4 +1,4 @@
-/* The parts of prepacked weights: the bits of codes, where they lie in a block, and headers. */
+/* Prepacked weights: the extent of units, and the order of the codes in them. */
 #include "kernels/tensor/prepack.h"
 
 #include <stdio.h>
