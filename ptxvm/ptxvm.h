@@ -280,6 +280,7 @@ typedef enum {
     PTXVM_FINDING_MEMBER_MASK, /* a warp instruction whose member mask does not include the calling lane */
     PTXVM_FINDING_ASYNC_READ,  /* the destination of a cp.async accessed before its wait */
     PTXVM_FINDING_IN_FLIGHT,   /* a register or shared memory that a wgmma in flight uses */
+    PTXVM_FINDING_MBARRIER,    /* an mbarrier that is in use initialised or invalidated */
     PTXVM_FINDING_OTHER,       /* trap, assertion, step limit, stack overflow: see status */
     PTXVM_FINDING_KINDS
 } ptxvm_finding_kind;

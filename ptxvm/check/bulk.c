@@ -135,3 +135,14 @@ void vm_check_early_phase(vm_warp *warp, const vm_op *op, int lane, int copies)
             "expect_tx must announce their bytes before",
             copies, copies > 1 ? "ies" : "y", copies > 1 ? "" : "s", copies > 1 ? "are" : "is");
 }
+
+void vm_check_mbarrier(vm_warp *warp, const vm_op *op, int lane, const char *what, uint64_t arrived,
+                       int64_t tx, int copies)
+{
+    ptxvm_finding finding = {.kind = PTXVM_FINDING_MBARRIER};
+    if (vm_watch_of(warp)->sync)
+        vm_check_report(
+            warp, op, lane, &finding, -1,
+            "%s (%llu arrivals and a transaction count of %lld in this phase, %d bulk copies under way)",
+            what, (unsigned long long)arrived, (long long)tx, copies);
+}

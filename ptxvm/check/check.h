@@ -333,6 +333,9 @@ void vm_check_bulk_end(vm_block *block);
 void vm_check_bulk_pending(vm_warp *warp, const vm_op *op, int lane);
 /* A phase of an mbarrier ends while copies that complete on it are under way. */
 void vm_check_early_phase(vm_warp *warp, const vm_op *op, int lane, int copies);
+/* An mbarrier that is in use is initialised or invalidated; what it has and waits for. */
+void vm_check_mbarrier(vm_warp *warp, const vm_op *op, int lane, const char *what, uint64_t arrived, int64_t tx,
+                       int copies);
 
 /* ---- paths.c ---- */
 struct check_sums;

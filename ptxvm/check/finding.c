@@ -55,6 +55,7 @@ const char *ptxvm_finding_name(ptxvm_finding_kind kind)
         [PTXVM_FINDING_MEMBER_MASK] = "member mask",
         [PTXVM_FINDING_ASYNC_READ] = "asynchronous copy",
         [PTXVM_FINDING_IN_FLIGHT] = "in flight",
+        [PTXVM_FINDING_MBARRIER] = "mbarrier",
         [PTXVM_FINDING_OTHER] = "fault",
     };
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";

@@ -52,6 +52,17 @@ static vm_u64 *valid_object_at(vm_warp *warp, const vm_op *op, int lane, pvm_spa
     return NULL;
 }
 
+/* A transaction count must lie between -(2^20 - 1) and 2^20 - 1. */
+static bool tx_is_in_range(vm_warp *warp, const vm_op *op, int lane, int64_t tx)
+{
+    if (tx >= -(int64_t)COUNT_MAX && tx <= (int64_t)COUNT_MAX)
+        return true;
+    vm_fault(warp, op, lane, PTXVM_ERROR_EXECUTION,
+             "the mbarrier's transaction count would become %lld: it may be -1048575 to 1048575",
+             (long long)tx);
+    return false;
+}
+
 /* Stores the object, and starts the next phase when nothing is pending any more. */
 static void update(vm_warp *warp, const vm_op *op, int lane, vm_u64 *object, uint64_t expected,
                    uint64_t pending, int64_t tx)
@@ -78,6 +89,8 @@ static bool arrive(vm_warp *warp, const vm_op *op, int lane, vm_u64 *object, uin
                  (unsigned long long)count, (unsigned long long)pending);
         return false;
     }
+    if (!tx_is_in_range(warp, op, lane, tx_of(*object) + tx))
+        return false;
     update(warp, op, lane, object, expected - drop, pending - count, tx_of(*object) + tx);
     return true;
 }
@@ -116,6 +129,19 @@ typedef struct lane_call {
 
 typedef bool lane_operation(lane_call *call);
 
+/* For the checks: init where there is an object already, inval of one whose phase has begun. */
+static void watch_end(const lane_call *call, const char *what)
+{
+    vm_block *block = call->warp->block;
+    uint64_t object = *call->object, at = (uint64_t)((uint8_t *)call->object - block->shared);
+    if (!block->check || !(object & VALID))
+        return;
+    int copies = ops_async_flying(block, at);
+    uint64_t arrived = expected_of(object) - pending_of(object);
+    if (call->op->inst->mod[S_SUB] == M_init || arrived || tx_of(object) || copies)
+        vm_check_mbarrier(call->warp, call->op, call->lane, what, arrived, tx_of(object), copies);
+}
+
 static bool do_init(lane_call *call)
 {
     uint64_t count = (uint32_t)call->argument;
@@ -123,12 +149,14 @@ static bool do_init(lane_call *call)
         return vm_fault(call->warp, call->op, call->lane, PTXVM_ERROR_EXECUTION,
                         "mbarrier.init with a count of %llu: it must be 1 to 1048575",
                         (unsigned long long)count) != VM_FAULT;
+    watch_end(call, "mbarrier.init where an mbarrier is already: mbarrier.inval has to come first");
     *call->object = object_of(count, count, 0, 0);
     return true;
 }
 
 static bool do_inval(lane_call *call)
 {
+    watch_end(call, "mbarrier.inval in the middle of a phase");
     *call->object = 0;
     return true;
 }
@@ -136,6 +164,8 @@ static bool do_inval(lane_call *call)
 static bool do_expect_tx(lane_call *call)
 {
     uint64_t object = *call->object;
+    if (!tx_is_in_range(call->warp, call->op, call->lane, tx_of(object) + (uint32_t)call->argument))
+        return false;
     *call->object = object_of(expected_of(object), pending_of(object),
                               tx_of(object) + (uint32_t)call->argument, object & PARITY);
     return true;

@@ -15,6 +15,7 @@
 #define MISSED PTXVM_FINDING_MISSED_BARRIER, PTXVM_ERROR_DEADLOCK
 #define MEMBER PTXVM_FINDING_MEMBER_MASK, PTXVM_ERROR_CHECK
 #define ASYNC  PTXVM_FINDING_ASYNC_READ, PTXVM_ERROR_CHECK
+#define OBJECT PTXVM_FINDING_MBARRIER, PTXVM_ERROR_CHECK
 
 #define PASSED_BY(condition, inst) "setp.ge.u32 p0, r0, " condition ";\n@p0 bra NEXT;\n" inst "\nNEXT:\nst.global.u32 [d4], r0;"
 #define LDMATRIX(form, rows) "setp.lt.u32 p0, r0, " rows ";\n@p0 st.shared.u32 [r3], r0;\nbar.sync 0;\nmov.u32 r6, tile;\nand.b32 r7, r0, 7;\nshl.b32 r7, r7, 4;\nadd.u32 r6, r6, r7;\n" \
@@ -118,6 +119,9 @@ static const seeded bugs[] = {
     {"bulk_copy_that_nothing_expects", CHECKED(BULK("mbarrier.arrive.shared.b64 d5, [bar];", "") BULK_WAIT "ld.shared.u32 r5, [tile+4];\nEND:"), 1, 32, ASYNC, 10, 0, 0},
     {"bulk_copy_and_an_arrival_after_it", CHECKED(BULK("", "mbarrier.arrive.shared.b64 d5, [bar];") BULK_WAIT "END:"), 1, 32, ASYNC, 6, 0, 0},
     {"bulk_copies_and_bytes_of_one", CHECKED(BULK("mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+128], [d0], 128, [bar];") BULK_WAIT "END:"), 1, 32, ASYNC, 5, 0, 0},
+    {"mbarrier_init_twice", CHECKED(".shared .align 8 .b64 bar;\nsetp.ne.u32 p0, r0, 0;\n@p0 bra END;\nmbarrier.init.shared.b64 [bar], 1;\nmbarrier.init.shared.b64 [bar], 1;\nEND:"), 1, 32, OBJECT, 4, 0, 0},
+    {"mbarrier_inval_after_an_arrival", CHECKED(".shared .align 8 .b64 bar;\nsetp.ne.u32 p0, r0, 0;\n@p0 bra END;\nmbarrier.init.shared.b64 [bar], 2;\nmbarrier.arrive.shared.b64 d5, [bar];\nmbarrier.inval.shared.b64 [bar];\nEND:"), 1, 32, OBJECT, 5, 0, 0},
+    {"mbarrier_inval_before_a_copy_arrives", CHECKED(BULK("mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 128;", "mbarrier.inval.shared.b64 [bar];") "END:"), 1, 32, OBJECT, 6, 0, 0},
     {"bulk_copy_pending_at_exit", CHECKED(BULK("mbarrier.arrive.expect_tx.shared.b64 d5, [bar], 128;", "") "END:"), 1, 32, ASYNC, 5, 0, 0},
     {"bulk_copy_out_pending_at_exit", CHECKED(BULK_OUT("fence.proxy.async;") "END:"), 1, 64, ASYNC, 5, 0, 0},
     {"bulk_copy_out_never_committed", CHECKED("st.shared.u32 [r3], r0;\nfence.proxy.async;\nbar.sync 0;\nsetp.eq.u32 p0, r0, 0;\n@p0 cp.async.bulk.global.shared::cta.bulk_group [d0], [tile], 256;\n@p0 cp.async.bulk.wait_group 0;"), 1, 64, ASYNC, 4, 0, 0},

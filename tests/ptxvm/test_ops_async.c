@@ -96,6 +96,10 @@ static const ops_test CpAsync[] = {
 
 static const ops_test Mbarrier[] = {
     {"phase_0_runs", SET_UP INIT("32") "mbarrier.test_wait.parity.shared.b64 %p1, [%r4], 0;" PRED, no},
+    {"tx_count_too_large", SET_UP INIT("32") "mov.u32 %r9, 600000; mbarrier.expect_tx.relaxed.cta.shared.b64 [%r4], %r9;",
+        .status = PTXVM_ERROR_EXECUTION, .error = "transaction count would become 1200000: it may be -1048575 to 1048575"},
+    {"tx_count_too_small", SET_UP INIT("32") "mov.u32 %r9, 600000; mbarrier.complete_tx.relaxed.cta.shared.b64 [%r4], %r9;",
+        .status = PTXVM_ERROR_EXECUTION, .error = "transaction count would become -1200000"},
     {"phase_before_0_is_over", SET_UP INIT("32") "mbarrier.test_wait.parity.shared.b64 %p1, [%r4], 1;"
         PRED, yes},
     {"all_arrive", SET_UP INIT("32") "mbarrier.arrive.shared.b64 %rd4, [%r4]; "

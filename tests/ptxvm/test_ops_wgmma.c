@@ -654,6 +654,22 @@ TEST_CASE(Wgmma, SeedsReadOperandsEarlyOrLate)
     CHECK(intact > 0);
 }
 
+/* Whatever a descriptor says, nothing outside the block's shared memory is read: an error, or a product. */
+TEST_CASE(Wgmma, AnyDescriptorIsSafe)
+{
+    uint64_t state = 12345;
+    int refused = 0;
+    for (int round = 0; round < 200; round++) {
+        job *j = new_job(&small);
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        uint64_t bits = state ^ state >> 29;
+        *(round % 2 ? &j->desc_a : &j->desc_b) = round % 4 < 2 ? bits : bits & UINT64_C(0xC0003FFF3FFF3FFF);
+        refused += *run(j, MMA(D4), (uint64_t)round, 0, PTXVM_COUNTERS_OFF, NULL) != 0;
+        free(j);
+    }
+    CHECK(refused >= 100 && refused < 200); /* those with reserved bits; not all the others */
+}
+
 TEST_CASE(Wgmma, NeedsFourWarps)
 {
     static const char ptx[] = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n"
