@@ -20,11 +20,11 @@ enum { CUDA_OLDEST_DRIVER = 11000 };
 
 typedef struct cuda_device {
     const cuda_api *api;
-    bool is_vm;         /* it is ptxvm, linked in or as libcuda.so.1 */
-    int ordinal;        /* 0 is the first */
-    CUdevice device;    /* as the driver numbers it */
-    CUcontext context;  /* the current context if it is on this device, not owned; else null */
-    int major, minor;   /* compute capability */
+    bool is_vm;        /* it is ptxvm, linked in or as libcuda.so.1 */
+    int ordinal;       /* 0 is the first */
+    CUdevice device;   /* as the driver numbers it */
+    CUcontext context; /* the current context if it is on this device, not owned; else null */
+    int major, minor;  /* compute capability */
     int multiprocessors;
     int driver_version; /* 12040 is CUDA 12.4 */
     char name[256];
