@@ -1,6 +1,8 @@
 /* The ptxvm command: what its checks find, what its counters count. */
 #include "test_ptxvm_command.h"
 
+#include "clock/sass/sass.h"
+
 #include "test_json.h"
 
 #include <string.h>
@@ -98,6 +100,30 @@ TEST_CASE(PtxvmCommand, CountersAsATable)
          "  unique sectors                   32\n"},
     };
     CHECK_COMMANDS(cases);
+}
+
+/* An interval and the line of the product, which waits for the load; without the tools, what is missing. */
+TEST_CASE(PtxvmCommand, TimeOnABoard)
+{
+    char why[256];
+    process_result r = run_ptxvm(SCALE "--time A100");
+    if (sass_found(why, sizeof why)) {
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_HAS(r.output, " us, modelled: cold L2, without the launch itself\n");
+        CHECK_HAS(r.output, "global memory     line ");
+    } else {
+        CHECK_EQ_I64(r.status, 1);
+        CHECK_HAS(r.output, why);
+    }
+    process_free(&r);
+    r = run_ptxvm(SCALE "--time a1000");
+    CHECK_EQ_I64(r.status, 2);
+    CHECK_HAS(r.output, "unknown board 'a1000'; did you mean 'a100'?");
+    process_free(&r);
+    r = run_ptxvm("scale.ptx --time a100");
+    CHECK_EQ_I64(r.status, 2);
+    CHECK_HAS(r.output, "--run KERNEL");
+    process_free(&r);
 }
 
 /* The report and the table count the same, also where lanes diverge, exit early or stand behind guards. */

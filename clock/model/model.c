@@ -120,6 +120,68 @@ static bool run_code(const clock_case *what, const sass_code *code, const sass_p
     return ok;
 }
 
+/* ---- Lines ---- */
+
+/* By reason, of all instructions of a line. */
+static double wait_of_line(const sass_code *code, const clock_result *r, int line, clock_stall *reason)
+{
+    double sums[CLOCK_STALLS] = {0}, all = 0;
+    for (int i = 0; i < code->n_insts; i++)
+        for (int s = 0; s < CLOCK_STALLS && code->insts[i].line == line; s++)
+            sums[s] += r->waits[i][s];
+    *reason = CLOCK_STALL_FIXED;
+    for (int s = 0; s < CLOCK_STALLS; s++) {
+        all += sums[s];
+        if (sums[s] > sums[*reason])
+            *reason = (clock_stall)s;
+    }
+    return all;
+}
+
+static bool is_hot(const clock_estimate *e, int line)
+{
+    for (int i = 0; i < e->n_hot; i++)
+        if (e->hot[i].line == line)
+            return true;
+    return false;
+}
+
+static void add_hottest(const sass_code *code, const clock_result *r, double all, clock_estimate *e)
+{
+    clock_hot_line best = {.share = 0};
+    int last = 0;
+    for (int i = 0; i < code->n_insts; i++) {
+        clock_hot_line one = {.line = code->insts[i].line};
+        if (one.line == last || !one.line || is_hot(e, one.line))
+            continue;
+        last = one.line;
+        one.share = wait_of_line(code, r, one.line, &one.reason) / all;
+        best = one.share > best.share ? one : best;
+    }
+    if (best.share > 0)
+        e->hot[e->n_hot++] = best;
+}
+
+static void find_hot_lines(const sass_code *code, clock_estimate *e)
+{
+    const clock_result *r = &e->at[CLOCK_HIGH];
+    double all = 0;
+    for (int s = 0; s < CLOCK_STALLS; s++)
+        all += r->stalls[s];
+    for (int i = 0; all > 0 && i < CLOCK_HOT_LINES; i++)
+        add_hottest(code, r, all, e);
+}
+
+/* With .loc, SASS names lines of a source that the counters do not know. */
+static bool has_loc(const char *ptx)
+{
+    for (const char *at = ptx; (at = strstr(at, ".loc")); at += 4)
+        if ((at == ptx || at[-1] == '\n' || at[-1] == '\t' || at[-1] == ' ') &&
+            (at[4] == ' ' || at[4] == '\t'))
+            return true;
+    return false;
+}
+
 bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t size)
 {
     char sm[16];
@@ -129,6 +191,10 @@ bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t
     const uint64_t warps = counted * (uint64_t)((what->threads + WARP - 1) / WARP);
     *out = (clock_estimate){0};
     board_sm_name(what->on, sm, sizeof sm);
+    if (has_loc(what->ptx)) {
+        snprintf(error, size, "the PTX has .loc lines; compile it without line information");
+        return false;
+    }
     if (!sass_assemble(what->ptx, sm, what->kernel, &code, error, size))
         return false;
     out->registers = code.registers;
@@ -141,6 +207,8 @@ bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t
     bool ok = out->paths > 0 && run_code(what, &code, paths, out, error, size);
     for (int p = 0; p < out->paths; p++)
         out->misfit = fmax(out->misfit, paths[p].misfit);
+    if (ok)
+        find_hot_lines(&code, out);
     out->roofline = ok ? out->at[CLOCK_LOW].dram_bytes / what->on->dram_gbs * 1e-3 : 0;
     sass_paths_free(paths, out->paths);
     sass_code_free(&code);

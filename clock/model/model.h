@@ -32,11 +32,22 @@ typedef struct clock_case {
     bool warm;      /* L2 holds what the kernel reads, and keeps what it writes */
 } clock_case;
 
+/* A line of the PTX at which warps wait, and mostly why: at the slow end. */
+typedef struct clock_hot_line {
+    int line;
+    clock_stall reason;
+    double share; /* of all cycles that warps waited */
+} clock_hot_line;
+
+enum { CLOCK_HOT_LINES = 8 };
+
 typedef struct clock_estimate {
     clock_result at[CLOCK_CORNERS];
     double plain_us[CLOCK_CORNERS]; /* a plain kernel that reads as many bytes */
     double roofline;                /* us: the bytes at the board's peak bandwidth */
     int registers, spill_bytes, blocks_per_sm, paths;
+    clock_hot_line hot[CLOCK_HOT_LINES]; /* those with the largest shares first */
+    int n_hot;
     double misfit; /* of the counts: sass_path.misfit or what the traces miss of it, the largest */
 } clock_estimate;
 
@@ -49,14 +60,6 @@ int clock_blocks_per_sm(int sm, int threads, uint32_t shared, int registers);
 
 /* A plain kernel that reads so many bytes. */
 bool clock_plain_read(const board *on, clock_corner corner, double bytes, double *us);
-
-/* The lines at which warps wait most, and why. */
-typedef struct clock_hot_line {
-    int line; /* of the PTX */
-    clock_stall reason;
-    double share; /* of all warp cycles that were waited */
-} clock_hot_line;
-int clock_hot_lines(const sass_code *code, const clock_result *result, clock_hot_line *lines, int capacity);
 
 /* ---- lower.c: SASS to a program of the machine ---- */
 

@@ -1,6 +1,8 @@
 /* Loads a PTX file onto a device that can run it. */
 #include "ptxvm/tool/tool.h"
 
+#include "boards/boards.h"
+
 #include "ptxvm/module.h"
 
 #include <stdlib.h>
@@ -47,13 +49,15 @@ static void print(void *user, const char *text, size_t length)
 static ptxvm_config config_of(const vm_file *file, const vm_options *o)
 {
     return (ptxvm_config){.sm = file->sm,
+                          .board = o->time,
                           .threads = o->threads,
                           .seed = o->seed,
                           .step_limit = o->steps,
                           .print = print,
                           .print_user = o->out,
                           .checks = o->checks,
-                          .counters = o->listing               ? PTXVM_COUNTERS_LINES
+                          .counters = o->time                  ? PTXVM_COUNTERS_PATHS
+                                      : o->listing             ? PTXVM_COUNTERS_LINES
                                       : o->counters || o->json ? PTXVM_COUNTERS_KERNEL
                                                                : PTXVM_COUNTERS_OFF};
 }
@@ -85,6 +89,8 @@ int tool_open(vm_file *file, const vm_options *options, const char *path)
             file, "this is an ELF file, machine code as a cubin has it; give the PTX that it was made of");
     if (status == TOOL_OK)
         status = find_sm(file, options->sm);
+    if (status == TOOL_OK && options->time)
+        board_sm_name(board_find(options->time), file->sm, sizeof file->sm);
     if (status != TOOL_OK)
         return status;
     ptxvm_config config = config_of(file, options);

@@ -1,6 +1,7 @@
 /* The command line. */
 #include "ptxvm/tool/tool.h"
 
+#include "boards/boards.h"
 #include "ptxvm/module.h"
 
 #include <ctype.h>
@@ -31,6 +32,9 @@ static const char help[] =
     "                     same is race, and stores of the same value by two threads as well;\n"
     "                     memory,init,race,sync where not given\n"
     "  --counters         a table of what the run cost: instructions, sectors, bank conflicts ...\n"
+    "  --time BOARD       what the run would take on a100, rtx4090 ...: modelled, an interval, and where "
+    "warps\n"
+    "                     wait; needs ptxas and nvdisasm\n"
     "  --listing          the kernel's PTX with what each line cost, the hot lines marked\n"
     "  --threads N        threads of the CPU to run blocks on; all cores where not given\n"
     "  --seed N           shuffle the order of blocks and warps; 0, in order, where not given\n"
@@ -237,6 +241,19 @@ static int parse_sm(void *options, const char *value)
     return tool_unknown("SM", full, sm_name, &sms, "as in --sm 90 or --sm sm_100a");
 }
 
+static const char *board_name(const void *list, int index)
+{
+    (void)list;
+    const board *b = board_at(index);
+    return b ? b->name : NULL;
+}
+
+static int parse_time(void *options, const char *value)
+{
+    ((vm_options *)options)->time = value;
+    return board_find(value) ? TOOL_OK : tool_unknown("board", value, board_name, NULL, "as in --time a100");
+}
+
 /* ---- the table ---- */
 
 #define FLAG(field) false, NULL, offsetof(vm_options, field)
@@ -248,6 +265,7 @@ static const tool_option table[] = {
     {"--sm", true, parse_sm, 0},           {"--threads", true, parse_threads, 0},
     {"--seed", true, parse_seed, 0},       {"--steps", true, parse_steps, 0},
     {"--check", true, parse_check, 0},     {"--json", true, parse_json, 0},
+    {"--time", true, parse_time, 0},
     {"--cooperative", FLAG(launch.cooperative)},
     {"--counters", FLAG(counters)},        {"--listing", FLAG(listing)},
     {"--quiet", FLAG(quiet)},              {"--version", FLAG(version)},
@@ -272,7 +290,7 @@ static const vm_options defaults = {
 /* Whether an option was given that requires --run. */
 static bool wants_run(const vm_options *o)
 {
-    return o->has_block || o->counters || o->listing || o->threads || o->seed || o->steps ||
+    return o->has_block || o->counters || o->listing || o->time || o->threads || o->seed || o->steps ||
            memcmp(o->launch.grid, defaults.launch.grid, sizeof o->launch.grid) != 0 ||
            o->launch.cooperative || o->launch.shared_bytes || o->checks != defaults.checks;
 }

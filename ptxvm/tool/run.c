@@ -47,7 +47,7 @@ static void show_counters(const vm_options *o, const vm_file *file)
         tool_print_counters(file, o->out);
 }
 
-static int show(const vm_options *o, vm_file *file, const vm_arguments *arguments)
+static int show(const vm_options *o, vm_file *file, const ptxvm_kernel *kernel, const vm_arguments *arguments)
 {
     int status = TOOL_OK;
     for (int i = 0; i < arguments->n && status == TOOL_OK; i++)
@@ -56,18 +56,21 @@ static int show(const vm_options *o, vm_file *file, const vm_arguments *argument
         show_counters(o, file);
     if (status == TOOL_OK && !o->quiet)
         tool_print_report(file, o);
+    if (status == TOOL_OK && o->time)
+        status = tool_print_time(o, file, kernel);
     return status;
 }
 
 /* Errors in the launch itself are usage errors; all others happened while it ran. After findings that do not
  * end a run, results are still shown. */
-static int end_run(const vm_options *o, vm_file *file, const vm_arguments *arguments, ptxvm_status ran)
+static int end_run(const vm_options *o, vm_file *file, const ptxvm_kernel *kernel,
+                   const vm_arguments *arguments, ptxvm_status ran)
 {
     int status = TOOL_OK;
     if (ran == PTXVM_ERROR_LAUNCH_SIZE)
         return tool_usage_error("%s", ptxvm_last_error(file->vm));
     if (ran == PTXVM_OK || ran == PTXVM_ERROR_CHECK)
-        status = show(o, file, arguments);
+        status = show(o, file, kernel, arguments);
     else
         show_counters(o, file);
     if (ran != PTXVM_OK)
@@ -87,7 +90,7 @@ static int launch(vm_options *o, vm_file *file, ptxvm_kernel *kernel)
     if (status == TOOL_OK) {
         const ptxvm_launch_config *config = &o->launch;
         ptxvm_status ran = ptxvm_launch(file->vm, kernel, config, arguments.block, arguments.block_bytes);
-        status = end_run(o, file, &arguments, ran);
+        status = end_run(o, file, kernel, &arguments, ran);
     }
     tool_arguments_free(&arguments);
     return status;

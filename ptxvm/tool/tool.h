@@ -13,6 +13,7 @@ typedef struct vm_options {
     bool help, version, quiet, counters, listing;
     const char *kernel; /* null: the files are checked and listed */
     const char *json;
+    const char *time;                     /* a board; null: no time is modelled */
     FILE *out;                            /* for text; standard error if JSON goes to standard output */
     const char *files[TOOL_OPERANDS_MAX]; /* --run: the first is the file, the others are the arguments */
     int n_files;
@@ -131,6 +132,11 @@ int tool_find_leaks(const vm_file *file, const vm_options *options, bool print);
 void tool_print_summary(const vm_file *file, const vm_options *options, ptxvm_status status, int leaks);
 void tool_print_report(const vm_file *file, const vm_options *options);
 void tool_print_counters(const vm_file *file, FILE *out);
+
+/* ---- time.c: what a board would take, modelled ---- */
+
+/* Returns an exit code. */
+int tool_print_time(const vm_options *o, const vm_file *file, const ptxvm_kernel *kernel);
 int tool_write_json(const vm_file *file, const vm_options *options, ptxvm_status status);
 void tool_json_kernel(tool_text *out, const ptxvm_kernel *kernel, int indent); /* list.c */
 
