@@ -1,0 +1,90 @@
+/* What the model of time refuses, and how many blocks fit on an SM. Modelled times are not tested: they are estimates. */
+#include "clock/model/model.h"
+#include "test.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int sm, threads;
+    uint32_t shared;
+    int registers, blocks;
+} fits[] = {
+    {"Threads", 80, 256, 0, 0, 8},      {"Blocks", 86, 32, 0, 16, 16},
+    {"Registers", 80, 256, 0, 255, 1},  {"RegistersOfSmallBlocks", 80, 128, 0, 168, 3},
+    {"Shared", 80, 128, 100250, 0, 1},  {"SharedOnTuring", 75, 128, 32768, 0, 2},
+    {"TooLarge", 75, 128, 70000, 0, 0}, {"UnknownSm", 70, 128, 0, 0, 0},
+};
+
+TEST_ROWS(ClockModel, BlocksThatFit, fits)
+{
+    CHECK_EQ_I64(
+        clock_blocks_per_sm(fits[index].sm, fits[index].threads, fits[index].shared, fits[index].registers),
+        fits[index].blocks);
+}
+
+#define KERNEL(body)                                                                                         \
+    ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n"                   \
+    ".reg .pred q;\n.reg .u32 r<4>;\n.reg .u64 l<2>;\nld.param.u64 l0, [p];\n" body "ret;\n}\n"
+
+static const struct {
+    const char *name, *ptx, *error; /* null: it is modelled */
+} kernels[] = {
+    {"Store", KERNEL("mov.u32 r0, %tid.x;\nst.global.u32 [l0], r0;\n"), NULL},
+    {"Loop",
+     KERNEL("mov.u32 r0, 0;\nLOOP:\nred.global.add.u32 [l0], r0;\nadd.u32 r0, r0, 1;\nsetp.lt.u32 q, r0, "
+            "100;\n@q "
+            "bra LOOP;\n"),
+     NULL},
+    {"Spin",
+     KERNEL("WAIT:\nld.acquire.gpu.global.u32 r1, [l0];\nsetp.eq.u32 q, r1, 0;\n@q bra WAIT;\nst.global.u32 "
+            "[l0], r1;\n"),
+     "not modelled: it spins on memory"},
+    {"Location", KERNEL("mov.u32 r0, 0;\n\t.loc 1 2 3\nst.global.u32 [l0], r0;\n"), "the PTX has .loc lines"},
+    {"Mistake", KERNEL("mov.u32 r9;\n"), "ptxas"},
+};
+
+/* ptxvm's own run of a kernel that it accepts: one block, whose word is 1. */
+static ptxvm *run(const char *text)
+{
+    ptxvm_config config = {.sm = "sm_75", .counters = PTXVM_COUNTERS_PATHS};
+    ptxvm *vm = NULL;
+    ptxvm_module *module;
+    ptxvm_kernel *kernel;
+    ptxvm_address address;
+    uint32_t one = 1;
+    if (ptxvm_create(&config, &vm) != PTXVM_OK ||
+        ptxvm_module_load(vm, text, strlen(text), &module) != PTXVM_OK)
+        return vm;
+    ptxvm_launch_config launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+    CHECK_EQ_I64(ptxvm_module_kernel(module, "k", &kernel), PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_alloc(vm, sizeof one, &address), PTXVM_OK);
+    memcpy(ptxvm_host(vm, address, sizeof one), &one, sizeof one);
+    CHECK_EQ_I64(ptxvm_launch(vm, kernel, &launch, &address, sizeof address), PTXVM_OK);
+    return vm;
+}
+
+TEST_ROWS(ClockModel, WhatIsModelled, kernels)
+{
+    char error[512] = "";
+    clock_estimate e;
+    if (!sass_found(error, sizeof error))
+        SKIP("%s", error);
+    ptxvm *vm = run(kernels[index].ptx);
+    clock_case what = {.ptx = kernels[index].ptx,
+                       .on = board_find("t4"),
+                       .counters = ptxvm_last_counters(vm),
+                       .blocks = 1,
+                       .threads = 32};
+    bool ok = clock_time(&what, &e, error, sizeof error);
+    CHECK(ok == !kernels[index].error);
+    if (ok) {
+        CHECK_EQ_I64(e.paths, 1);
+        CHECK(e.misfit < 0.001);
+        CHECK(e.at[CLOCK_LOW].issued == e.at[CLOCK_HIGH].issued);
+        CHECK(e.at[CLOCK_LOW].us > 0);
+        clock_estimate_free(&e);
+    } else if (kernels[index].error)
+        CHECK_HAS(error, kernels[index].error);
+    ptxvm_destroy(vm);
+}
