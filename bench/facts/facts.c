@@ -2,6 +2,7 @@
 #include "bench/facts/facts.h"
 
 #include "bench/facts/code.h"
+#include "clock/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,27 +32,10 @@ static const ptx_sm *sm_of(const board *on)
     return ptx_sm_find(name);
 }
 
-/* The CUDA C programming guide's rules: registers are given to warps in units of 256, warps to four schedulers; shared memory in units of
- * 128 bytes, with 1 KiB of the driver's own per block from sm_80 on. */
-static uint64_t blocks_per_sm(const ptx_sm *sm, const facts_launch *l)
-{
-    enum { REGISTER_UNIT = 256, SCHEDULERS = 4, SHARED_UNIT = 128 };
-    const uint64_t warps = round_up((uint64_t)l->threads, WARP) / WARP;
-    const uint64_t reserved = sm->number >= 80 ? 1024 : 0;
-    uint64_t blocks = least(sm->blocks_sm, sm->threads_sm / (warps * WARP));
-    if (l->registers) {
-        uint64_t of_warp = round_up((uint64_t)l->registers * WARP, REGISTER_UNIT);
-        uint64_t fit = sm->registers_sm / of_warp / SCHEDULERS * SCHEDULERS;
-        blocks = least(blocks, fit / round_up(warps, SCHEDULERS));
-    }
-    if (l->shared + reserved)
-        blocks = least(blocks, sm->shared_sm / round_up(l->shared + reserved, SHARED_UNIT));
-    return blocks;
-}
-
 facts_fill facts_fill_of(const board *on, const facts_launch *l)
 {
-    const uint64_t per_sm = blocks_per_sm(sm_of(on), l), places = per_sm * (uint64_t)on->multiprocessors;
+    const uint64_t per_sm = (uint64_t)clock_blocks_per_sm(on->sm, l->threads, l->shared, l->registers),
+                   places = per_sm * (uint64_t)on->multiprocessors;
     const double warps = (double)(round_up((uint64_t)l->threads, WARP) / WARP);
     facts_fill fill = {.blocks_per_sm = (int)per_sm};
     if (!places)
