@@ -66,14 +66,15 @@ ptx_val table_place(ptx_builder *b, const ptx_val *thresholds, int count, ptx_va
     return place;
 }
 
-/* On a midpoint the lower entry wins. */
-static ptx_val nf4_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
+/* To the nearest entry of a table in increasing order; on a midpoint the lower entry wins. */
+static ptx_val nearest_encode(ptx_builder *b, const coding *c, const group_values *group, ptx_val quotient)
 {
-    (void)c, (void)group;
+    (void)group;
+    const uint64_t *numbers = c->format->codec->numbers;
     ptx_val midpoints[15];
     for (int i = 0; i < 15; i++)
         midpoints[i] =
-            ptx_f32(b, (from_bits((uint32_t)nf4_bits[i]) + from_bits((uint32_t)nf4_bits[i + 1])) * 0.5f);
+            ptx_f32(b, (from_bits((uint32_t)numbers[i]) + from_bits((uint32_t)numbers[i + 1])) * 0.5f);
     return table_place(b, midpoints, 4, quotient);
 }
 
@@ -105,16 +106,9 @@ codec_state table_open(ptx_builder *b, const uint64_t bits[16])
     return (codec_state){.table = table};
 }
 
-static codec_state nf4_open(ptx_builder *b, const coding *c)
+static codec_state numbers_open(ptx_builder *b, const coding *c)
 {
-    (void)c;
-    return table_open(b, nf4_bits);
-}
-
-static codec_state fp4_open(ptx_builder *b, const coding *c)
-{
-    (void)c;
-    return table_open(b, fp4_bits);
+    return table_open(b, c->format->codec->numbers);
 }
 
 ptx_val table_number(ptx_builder *b, const codec_state *state, ptx_val word, unsigned position)
@@ -133,12 +127,12 @@ const codec codec_nf4 = {.scale_is_absmax = true,
                          .replaces_nan_last = true,
                          .numbers = nf4_bits,
                          .scale = absmax_scale,
-                         .encode = nf4_encode,
-                         .open = nf4_open,
+                         .encode = nearest_encode,
+                         .open = numbers_open,
                          .unit = table_unit};
 const codec codec_fp4_bnb = {.scale_is_absmax = true,
                              .numbers = fp4_bits,
                              .scale = absmax_scale,
                              .encode = fp4_encode,
-                             .open = fp4_open,
+                             .open = numbers_open,
                              .unit = table_unit};

@@ -1,6 +1,8 @@
 /* The sample; the full build does not need it. */
 #include "formats/sample.h"
 
+#include "kernels/formats/format.h"
+
 #include <string.h>
 
 #ifdef QDNN_TEST_FULL
@@ -9,7 +11,7 @@ static const bool full = true;
 static const bool full = false;
 #endif
 
-/* Every width of codes that is treated in a way of its own, every codec, zeros, minima and neither. */
+/* Every width of codes that is treated in a way of its own, zeros, minima and neither; and whatever has a codec that none of these has. */
 static const char *const formats[] = {"int2",    "int3_zp", "int4", "int4_zp", "int5_min",
                                       "int8_zp", "nf4",     "e2m1", "e3m2",    "e4m3"};
 static const char *const sms[] = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120a"};
@@ -41,6 +43,23 @@ bool sample_is_elementwise(const kernel_row *row)
     }
 }
 
+static bool is_listed(const format_row *format)
+{
+    for (int i = 0; i < LENGTH(formats); i++)
+        if (strcmp(format->facts.name, formats[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a format of the list has the same codec. */
+static bool is_represented(const format_row *format)
+{
+    for (int i = 0; i < kernel_row_count; i++)
+        if (is_listed(kernel_rows[i].format) && kernel_rows[i].format->codec == format->codec)
+            return true;
+    return false;
+}
+
 /* What is part of an operation belongs to no format. Blocks, and operations without codes, have tests of their own. */
 static bool is_sampled(const kernel_row *row)
 {
@@ -48,10 +67,7 @@ static bool is_sampled(const kernel_row *row)
         return false;
     if (full || !row->operation_name)
         return true;
-    for (int i = 0; i < LENGTH(formats); i++)
-        if (strcmp(kernel_format(row)->name, formats[i]) == 0)
-            return true;
-    return false;
+    return is_listed(row->format) || (!format_is_plain(row->format) && !is_represented(row->format));
 }
 
 /* Found once: the tests of a program are listed by these whenever it starts. */
