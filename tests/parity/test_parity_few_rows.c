@@ -183,7 +183,7 @@ static const column_format column_formats[] = {
     {"awq", "dequantize_int4_zp", 128, {"layout=awq", "zero_packed=yes", "scale=f16"}},
     {"awq_wide_scales", "dequantize_int4_zp", 64, {"layout=awq", "zero_packed=yes"}},
     {"int8", "dequantize_int8", 128, {"scale=f16"}},
-    {"int8_zp", "dequantize_int8_zp", 32, {"zero=u8", "scale=bf16"}},
+    {"int8_zp", "dequantize_int8_zp", 32, {"zero=i8", "scale=bf16"}},
     {"int8_zp_wide", "dequantize_int8_zp", 64, {"zero=i32", "code=twos"}},
     {"int4_zp_high", "dequantize_int4_zp", 48, {"zero=u8", "nibble_order=high", "scale=f16"}},
     {"int8_block", "dequantize_int8_zp", 128, {"zero=f32"}},
