@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 #include "clock/sass/sass.h"
 #include "kernels/kernels.h"
 

@@ -8,7 +8,7 @@
 
 #include "bench/bench.h"
 #include "bench/clock/picture.h"
-#include "bench/clock/product.h"
+#include "clock/product/product.h"
 #include "bench/facts/facts.h"
 
 typedef struct time_case {

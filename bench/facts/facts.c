@@ -1,7 +1,7 @@
 /* From a product and a board to facts. */
 #include "bench/facts/facts.h"
 
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 #include "clock/model/model.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 #include "boards/boards.h"
 #include "kernels/kernels.h"
 

@@ -285,6 +285,13 @@ static qdnnStatus_t check_fp8(const matmul_call *c, const matmul_way *way)
     return QDNN_STATUS_SUCCESS;
 }
 
+qdnnStatus_t matmul_exact_request(matmul_call *call, request *out)
+{
+    CHECK_STATUS(find_shape(call));
+    CHECK_STATUS(check_fp8(call, &matmul_exact));
+    return matmul_exact.prepare(call, out);
+}
+
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan)
 {
     request r;

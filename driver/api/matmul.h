@@ -45,6 +45,8 @@ qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request
 /* matmul.c: the FP8 type that x has or is quantized to; 0: neither. */
 qdnnDataType_t matmul_x_fp8(const matmul_call *call);
 bool matmul_type_is_fp8(qdnnDataType_t type);
+/* What a call asks for in mode exact, without a device: call->multiprocessors says for which the kernel is chosen. */
+qdnnStatus_t matmul_exact_request(matmul_call *call, request *out);
 /* Checks the shapes and creates the plan, once all arguments are known to be present. */
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);
 

@@ -4,6 +4,7 @@
 #include "host_ref/host_ref.h"
 #include "support/process.h"
 #include "test.h"
+#include "tools/toolkit.h"
 #include "base/json.h"
 
 #include <math.h>
@@ -106,6 +107,10 @@ static const struct {
     {"NameOfScales", "quantize m.safetensors o.safetensors --tensor 'odd=nvfp4'", 1,
      "cannot become nvfp4: its rows are not a multiple of the group size"},
     {"Device", "verify m.safetensors --device moon", 1, "moon"},
+    {"Board", "bench m.safetensors --gpu a1", 2, "--gpu takes a board, not 'a1': t4, "},
+    {"BoardOrDevice", "bench m.safetensors --gpu A100 --device vm", 2,
+     "--gpu models a board, --device measures a device: choose one of them"},
+    {"BoardOfOther", "verify m.safetensors --gpu a100", 2, "--gpu is not for verify"},
     {"NoFolder", "quantize m.safetensors none/o.gguf --type q4_0", 1, "cannot write none/o.gguf.tmp-"},
 };
 
@@ -572,6 +577,51 @@ TEST_CASE(QdnnCommand, BenchCountsOnPtxvm)
         CHECK_EQ_STR(json_string(json_root(doc), "products.2.format"), "F32"); /* the small matrix */
     }
     json_free(doc);
+    process_free(&r);
+    opened_close(&o);
+}
+
+static bool has_disassembler(void)
+{
+    char path[1024];
+    return toolkit_find_ptxas(path, sizeof path) && toolkit_find_nvdisasm(path, sizeof path);
+}
+
+/* What is certain of a modelled time: it is not below that of DRAM, and its ends are in order. */
+TEST_CASE(QdnnCommand, BenchModelsABoard)
+{
+    opened o;
+    make_model(&o);
+    check_qdnn(o.dir, "quantize m.safetensors a.gguf --type q4_0", 0, "became");
+    process_result r = run(o.dir, "bench a.gguf --rows 1,16 --gpu rtx4090 --json f.json");
+    if (has_disassembler()) {
+        size_t bytes;
+        char path[600];
+        json_error error;
+        snprintf(path, sizeof path, "%s/f.json", o.dir);
+        char *text = toolkit_read_file(path, &bytes);
+        json *doc = text ? json_parse(text, bytes, &error) : NULL;
+        bool modelled = false;
+        double low = 0, high = 0, roofline = 0, plain = 0;
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_HAS(r.output, "modelled for GeForce RTX 4090");
+        CHECK_HAS(r.output, "tokens per second, modelled; with plain f16");
+        if (CHECK(doc != NULL)) {
+            const json_value *root = json_root(doc);
+            CHECK_EQ_STR(json_string(root, "gpu"), "rtx4090");
+            CHECK_EQ_STR(json_string(root, "products.0.format"), "Q4_0");
+            CHECK(json_bool(root, "products.0.modelled", &modelled) && modelled);
+            CHECK(json_f64(root, "products.0.us_low", &low) && json_f64(root, "products.0.us_high", &high));
+            CHECK(json_f64(root, "products.0.roofline_us", &roofline) && roofline > 0);
+            CHECK(json_f64(root, "products.0.plain_us_low", &plain) && plain > roofline);
+            CHECK(roofline <= low && low <= high);
+        }
+        json_free(doc);
+        free(text);
+    } else {
+        CHECK_EQ_I64(r.status, 1);
+        CHECK_HAS(r.output, "--gpu models times from machine code: ");
+    }
     process_free(&r);
     opened_close(&o);
 }

@@ -1,5 +1,6 @@
 /* Benchmarks products with the file's own layers: counters on ptxvm, times on a GPU. Layers of the same
  * format and shape cost the same, so one of each is measured. */
+#include "tools/qdnn/modelled.h"
 #include "tools/qdnn/output.h"
 
 #include <stdlib.h>
@@ -22,6 +23,12 @@ typedef struct result {
     counts counts;
     double seconds;
 } result;
+
+/* Modelled times of the whole file with so many rows, in microseconds. */
+typedef struct total {
+    double us[CLOCK_CORNERS], plain_us[CLOCK_CORNERS];
+    int layers, refused;
+} total;
 
 typedef struct scene {
     qdnnHandle_t handle;
@@ -225,6 +232,103 @@ static void json_result(tool_text *out, const result *r, bool first)
         tool_printf(out, ", \"seconds\": %.9g}", r->seconds);
 }
 
+/* ---- modelled times ---- */
+
+static void print_modelled_title(const board *on)
+{
+    printf("modelled for %s: nothing runs on a GPU (docs/clock.md)\n", on->title);
+    printf("  %-28s %-18s %6s %6s %21s %9s %21s\n", "format", "weight", "layers", "rows", "us", "% of DRAM",
+           "us with plain f16");
+}
+
+static void print_modelled(const kind *k, int64_t m, const modelled *t)
+{
+    const qdnnFileWeight_t *w = &k->weight;
+    char shape[48];
+    snprintf(shape, sizeof shape, "[%lld, %lld]", (long long)w->dims[0], (long long)w->dims[1]);
+    tool_print("  %-28s %-18s %6d %6lld ", w->format, shape, k->count, (long long)m);
+    if (t->refused[0])
+        tool_print("not modelled: %s\n", t->refused);
+    else
+        printf("%10.1f-%-10.1f %4.0f-%-4.0f %10.1f-%-10.1f\n", t->us[CLOCK_LOW], t->us[CLOCK_HIGH],
+               100 * t->roofline_us / t->us[CLOCK_HIGH], 100 * t->roofline_us / t->us[CLOCK_LOW],
+               t->plain_us[CLOCK_LOW], t->plain_us[CLOCK_HIGH]);
+    fflush(stdout);
+}
+
+static void json_modelled(tool_text *out, const kind *k, int64_t m, const modelled *t, bool first)
+{
+    const qdnnFileWeight_t *w = &k->weight;
+    tool_printf(out, "%s\n    {\"format\": ", first ? "" : ",");
+    tool_quote(out, w->format);
+    tool_printf(out, ", \"shape\": [%lld, %lld], \"layers\": %d, \"rows\": %lld, \"modelled\": ",
+                (long long)w->dims[0], (long long)w->dims[1], k->count, (long long)m);
+    if (t->refused[0]) {
+        tool_printf(out, "false, \"why\": ");
+        tool_quote(out, t->refused);
+        tool_printf(out, "}");
+        return;
+    }
+    tool_printf(out,
+                "true, \"us_low\": %.3f, \"us_high\": %.3f, \"roofline_us\": %.3f, \"plain_us_low\": %.3f, "
+                "\"plain_us_high\": %.3f, \"launches\": %d}",
+                t->us[CLOCK_LOW], t->us[CLOCK_HIGH], t->roofline_us, t->plain_us[CLOCK_LOW],
+                t->plain_us[CLOCK_HIGH], t->launches);
+}
+
+static void add_modelled(total *sum, const kind *k, const modelled *t)
+{
+    sum->layers += k->count;
+    sum->refused += t->refused[0] ? k->count : 0;
+    for (int c = 0; c < CLOCK_CORNERS && !t->refused[0]; c++) {
+        sum->us[c] += k->count * t->us[c];
+        sum->plain_us[c] += k->count * t->plain_us[c];
+    }
+}
+
+/* One step of a model is one product with each of its matrices; what is between the products is not counted. */
+static void print_total(const total *sum, int64_t m)
+{
+    const double tokens = 1e6 * (double)m;
+    if (sum->refused == sum->layers)
+        return;
+    printf(
+        "  rows %lld: %.0f to %.0f tokens per second, modelled; with plain f16 %.0f to %.0f; products alone",
+        (long long)m, tokens / sum->us[CLOCK_HIGH], tokens / sum->us[CLOCK_LOW],
+        tokens / sum->plain_us[CLOCK_HIGH], tokens / sum->plain_us[CLOCK_LOW]);
+    if (sum->refused)
+        printf(", without %d of %d layers", sum->refused, sum->layers);
+    printf("\n");
+}
+
+static int model_all(const options *o, const int64_t *rows, int n_rows, const kind *kinds, int n,
+                     tool_text *json)
+{
+    bool text = !o->json || strcmp(o->json, "-") != 0, first = true;
+    if (text)
+        print_modelled_title(o->gpu);
+    for (int k = 0; k < n_rows; k++) {
+        total sum = {0};
+        progress p = progress_begin((uint64_t)n);
+        for (int i = 0; i < n; i++) {
+            modelled t;
+            progress_step(&p, 1, kinds[i].weight.name);
+            int status = modelled_of(&kinds[i].weight, rows[k], o->gpu, &t);
+            progress_end(&p);
+            if (status != TOOL_OK)
+                return status;
+            if (text)
+                print_modelled(&kinds[i], rows[k], &t);
+            json_modelled(json, &kinds[i], rows[k], &t, first);
+            add_modelled(&sum, &kinds[i], &t);
+            first = false;
+        }
+        if (text)
+            print_total(&sum, rows[k]);
+    }
+    return TOOL_OK;
+}
+
 /* ---- the command ---- */
 
 /* "1,16" */
@@ -242,10 +346,10 @@ static int parse_rows(const char *text, int64_t *rows, int *n)
     return TOOL_OK;
 }
 
-static int measure_all(const options *o, device *d, const kind *kinds, int n, tool_text *json)
+static int measure_all(const options *o, device *d, const int64_t *rows, int n_rows, const kind *kinds, int n,
+                       tool_text *json)
 {
-    int64_t rows[ROWS_MAX];
-    int n_rows, status = parse_rows(o->rows ? o->rows : "1,16", rows, &n_rows);
+    int status = TOOL_OK;
     bool text = !o->json || strcmp(o->json, "-") != 0, first = true;
     for (int i = 0; i < n && status == TOOL_OK; i++)
         for (int k = 0; k < n_rows && status == TOOL_OK; k++) {
@@ -269,7 +373,8 @@ int command_bench(const options *o)
     device d = {0};
     kind *kinds = NULL;
     tool_text json = {0};
-    int n = 0, status = open_file(o->in, &file);
+    int64_t rows[ROWS_MAX];
+    int n = 0, n_rows, status = open_file(o->in, &file);
     if (status != TOOL_OK)
         return status;
     vm_counters_open();
@@ -277,12 +382,17 @@ int command_bench(const options *o)
     if (status == TOOL_OK)
         status = list_kinds(file, o, &kinds, &n);
     if (status == TOOL_OK)
-        status = device_open(&d, o->device);
+        status = parse_rows(o->rows ? o->rows : "1,16", rows, &n_rows);
+    if (status == TOOL_OK)
+        status = o->gpu ? modelled_begin() : device_open(&d, o->device);
     tool_printf(&json, "{\n  \"file\": ");
     tool_quote(&json, o->in);
+    if (o->gpu)
+        tool_printf(&json, ",\n  \"gpu\": \"%s\"", o->gpu->name);
     tool_printf(&json, ",\n  \"products\": [");
     if (status == TOOL_OK)
-        status = measure_all(o, &d, kinds, n, &json);
+        status = o->gpu ? model_all(o, rows, n_rows, kinds, n, &json)
+                        : measure_all(o, &d, rows, n_rows, kinds, n, &json);
     tool_printf(&json, "\n  ]\n}\n");
     if (status == TOOL_OK && o->json)
         status = tool_write(o->json, &json);

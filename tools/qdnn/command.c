@@ -15,7 +15,7 @@ static const char help[] =
     "                     [--in-place] [--dry-run] [--json OUT]\n"
     "       qdnn convert IN OUT [--type TYPE] [--tensor REGEX=TYPE ...] [--in-place] [--dry-run] [--json "
     "OUT]\n"
-    "       qdnn bench FILE [--rows LIST] [--only REGEX] [--device DEVICE] [--json OUT]\n"
+    "       qdnn bench FILE [--rows LIST] [--only REGEX] [--device DEVICE | --gpu BOARD] [--json OUT]\n"
     "\n"
     "FILE and IN are a GGUF file, a safetensors file, model.safetensors.index.json, or the folder of a "
     "checkpoint.\n"
@@ -44,6 +44,9 @@ static const char help[] =
     "  --in-place         OUT may be IN, which is replaced when OUT is whole\n"
     "  --only REGEX       only weights whose name matches\n"
     "  --rows LIST        how many rows the products have, with commas; default 1,16\n"
+    "  --gpu BOARD        a100, h100, rtx4090 ...: modelled times of that board instead, and tokens per "
+    "second, with plain\n"
+    "                     f16 weights beside them (needs ptxas and nvdisasm)\n"
     "  --tensors          the tensors as they are stored, with their places in the file\n"
     "  --device DEVICE    cuda, cuda:1, vm, vm:sm_90: as in QDNN_DEVICE\n"
     "  --json OUT         the figures as JSON; '-' is standard output\n"
@@ -61,6 +64,7 @@ static const char examples[] =
     "  qdnn quantize model.safetensors small.safetensors --type int4-g128 --dry-run\n"
     "  qdnn convert model-gptq/ model.gguf\n"
     "  qdnn bench model.gguf --rows 1,32\n"
+
     "\n"
     "exit code: 0 success; 1 failure, or verify found a difference; 2 wrong usage\n";
 
@@ -112,6 +116,13 @@ static int parse_rows(void *options_, const char *value)
     options *o = options_;
     o->rows = value;
     return TOOL_OK;
+}
+
+static int parse_gpu(void *options_, const char *value)
+{
+    options *o = options_;
+    o->gpu = board_find(value);
+    return o->gpu ? TOOL_OK : tool_usage_error("--gpu takes a board, not '%s': %s", value, board_names());
 }
 
 static int parse_json(void *options_, const char *value)
@@ -180,7 +191,7 @@ static int parse_operand(void *options_, const char *argument)
 static const tool_option table[] = {
     {"--type", true, parse_type, 0},     {"--tensor", true, parse_rule, 0},
     {"--only", true, parse_only, 0},     {"--device", true, parse_device, 0},
-    {"--rows", true, parse_rows, 0},
+    {"--rows", true, parse_rows, 0},      {"--gpu", true, parse_gpu, 0},
     {"--json", true, parse_json, 0},     {"--dry-run", false, NULL, offsetof(options, dry_run)},
     {"--requantize", false, NULL, offsetof(options, requantize)},
     {"--all-matrices", false, NULL, offsetof(options, all_matrices)},
@@ -225,10 +236,13 @@ static int check_options(const options *o, int row)
                   {"--all-matrices", o->all_matrices, takes[row].requantize},
                   {"--in-place", o->in_place, takes[row].writes},
                   {"--tensors", o->tensors, takes[row].tensors},
-                  {"--rows", o->rows, takes[row].rows}};
+                  {"--rows", o->rows, takes[row].rows},
+                  {"--gpu", o->gpu, takes[row].rows}};
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (checks[i].given && !checks[i].taken)
             return tool_usage_error("%s is not for %s", checks[i].name, o->command);
+    if (o->gpu && o->device)
+        return tool_usage_error("--gpu models a board, --device measures a device: choose one of them");
     if (!o->in)
         return tool_usage_error("%s needs a file", o->command);
     if (takes[row].writes && !o->out)

@@ -9,13 +9,14 @@
  *   reference.c  the same by host_ref               output.c    the output file
  *   write_*.c    its header, by kind                metadata.c  its metadata
  *   folder.c     the folder of a checkpoint         quant_config.c  the quantization that a file declares
- *   progress.c   the progress line */
+ *   modelled.c   modelled times of products          progress.c   the progress line */
 #ifndef TOOLS_QDNN_TOOL_H
 #define TOOLS_QDNN_TOOL_H
 
 #include <qdnn/files.h>
 #include <qdnn/qdnn.h>
 
+#include "boards/boards.h"
 #include "host_ref/host_ref.h"
 #include "tools/tool.h"
 
@@ -38,6 +39,7 @@ typedef struct options {
     const char *device; /* as in QDNN_DEVICE */
     const char *json;   /* where to write the figures */
     const char *rows;   /* products: "1,16" */
+    const board *gpu;   /* whose times are modelled; null: the device is measured */
     bool dry_run, requantize, all_matrices, in_place, tensors, help, version;
 } options;
 

@@ -1,5 +1,5 @@
 /* Runs the steps of a small product, and asks the model of time about those of the large one. */
-#include "bench/clock/product.h"
+#include "clock/product/product.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Runs a small product on ptxvm, and reads its machine code. */
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Facts about a product that need its machine code, or a run on ptxvm: a small product of the same kernel is run and counted, and what was
  * counted per weight holds for the large one. */
-#ifndef BENCH_FACTS_CODE_H
-#define BENCH_FACTS_CODE_H
+#ifndef CLOCK_PRODUCT_CODE_H
+#define CLOCK_PRODUCT_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* The modelled time of a product on a board: a small product of the same kernels is run on ptxvm, and its warps stand for those of the
  * large one; the machine then has all blocks. */
-#ifndef BENCH_CLOCK_PRODUCT_H
-#define BENCH_CLOCK_PRODUCT_H
+#ifndef CLOCK_PRODUCT_PRODUCT_H
+#define CLOCK_PRODUCT_PRODUCT_H
 
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 #include "clock/model/model.h"
 
 enum { PRODUCT_REASONS = 3 };

@@ -2,7 +2,7 @@
  * else taking any time. */
 #include <string.h>
 
-#include "bench/facts/code.h"
+#include "clock/product/code.h"
 
 enum { PENDING = 512, STEPS = 200000 };
 
