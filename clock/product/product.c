@@ -69,23 +69,6 @@ static bool launch(run *r, const kernel_step *step, const char *ptx, ptxvm_modul
            fail(r, ptxvm_last_error(r->vm));
 }
 
-static bool reads_codes(const kernel_step *step)
-{
-    for (int p = 0; p < step->n_params; p++)
-        if (step->params[p].kind == KERNEL_OPERAND && step->params[p].operand == QDNN_OPERAND_CODES)
-            return true;
-    return false;
-}
-
-/* The first that reads the codes; others join sums. */
-static int multiplying(const kernel_steps *steps)
-{
-    for (int i = 0; i < steps->count; i++)
-        if (reads_codes(&steps->at[i]))
-            return i;
-    return 0;
-}
-
 /* The reasons with the largest shares first. */
 static void find_reasons(const clock_result *result, product_time *out)
 {
@@ -125,7 +108,7 @@ static bool time_step(run *r, int i)
     ptx_error error;
     ptxvm_module *module = NULL;
     clock_estimate e;
-    const bool multiplies = i == multiplying(&r->steps);
+    const bool multiplies = whole == facts_multiplying(&r->steps);
     if (!kernel_emit(small->row, &small->spec, r->sm, NULL, &text, &error))
         return fail(r, error.text);
     bool ok = launch(r, small, text.ptx, &module);
