@@ -186,7 +186,7 @@ struct vm_block {
     struct vm_block *next_free;
     struct vm_barriers *barriers; /* private to barrier.c */
     struct vm_ops_block *ops;     /* private to ops_*.c; null at first */
-    struct vm_watch *watch;       /* check/check.h: per host thread; null: no checks or counters */
+    struct vm_watch *watch;       /* exec/hooks.h: per host thread; null: no checks or counters */
     struct block_check *check;    /* and per block */
     uint32_t *executed;           /* by warp and site: how often; null: paths are not counted */
     struct vm_worker *worker;     /* private to launch.c: the host thread that runs the block */
@@ -257,7 +257,7 @@ struct ptxvm {
     uint64_t workspace;   /* of cooperative launches; 0: none yet */
     ptxvm_module *modules;
     struct vm_reports *reports;
-    struct vm_checks *checks; /* check/check.h */
+    struct vm_checks *checks; /* exec/hooks.h */
     char error[1024];
 };
 

@@ -149,7 +149,7 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     handle_forget(handle);
     handle_close_cublas(handle);
     qdnnStatus_t status = was_alive ? handle_check(handle) : QDNN_STATUS_SUCCESS;
-    context_release(handle->context);
+    context_release(handle->context, modules_drop);
     bundle_close(handle->bundle);
     object_destroy(handle);
     return status;

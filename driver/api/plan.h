@@ -4,7 +4,7 @@
 
 #include "driver/cuda/cublas.h"
 #include "driver/api/handle.h"
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 #include "driver/api/request.h"
 
 enum {

@@ -6,7 +6,6 @@
 #include "driver/base/alloc.h"
 #include "driver/base/check.h"
 #include "driver/cuda/cuda_error.h"
-#include "driver/cuda/modules.h"
 #include "driver/cuda/target.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -106,11 +105,11 @@ static bool leave(context *c)
     return last;
 }
 
-void context_release(context *c)
+void context_release(context *c, void (*unload)(const context *))
 {
     if (!leave(c))
         return;
-    modules_drop(c);
+    unload(c);
     release_primary(c);
     alloc_free(c);
 }

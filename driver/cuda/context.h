@@ -18,7 +18,8 @@ typedef struct context {
 
 /* Acquires the device's context: the caller's current one if there was one, else its primary context. */
 qdnnStatus_t context_acquire(const cuda_device *device, context **out);
-void context_release(context *c);
+/* `unload` is called for a context that no handle uses any more, while it still exists. */
+void context_release(context *c, void (*unload)(const context *));
 
 /* Makes the context current on this thread if it is not, and undoes that. */
 CUresult context_enter(const context *c, bool *pushed);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "warp.h"
 
 #define N_BARRIERS      17

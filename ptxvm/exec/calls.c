@@ -10,7 +10,7 @@
 #include "decode.h"
 #include "launch.h"
 #include "ops.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 #define LEAST_FRAME                                                                                          \
     64 /* bytes of stack that even a function without local memory takes: recursion must end */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "barrier.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ops.h"
 #include "warp.h"
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "decode.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ptxvm/environment.h"
 
 /* ---- Faults ---- */

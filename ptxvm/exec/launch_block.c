@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "barrier.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ops.h"
 
 #define SLICE 65536 /* instructions that a warp runs before the next one gets its turn */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 #define GRAIN      ((uint64_t)PTXVM_PADDING)
 #define HOST_ALIGN UINT64_C(4096)      /* no access of a kernel needs more */

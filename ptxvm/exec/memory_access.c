@@ -1,7 +1,7 @@
 /* Translates guest addresses to host addresses, for a whole warp at a time. */
 #include "memory_access.h"
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 /* A region of guest memory in one space (or generic), and its host address. Local memory is one region per
  * lane. */

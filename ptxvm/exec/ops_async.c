@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 void *ops_grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capacity, size_t size)
 {

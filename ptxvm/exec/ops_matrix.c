@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 /* One matrix of ldmatrix or stmatrix is 8 or 16 rows of 16 bytes, each at an address given by a lane, in
  * `registers` per lane. at() gives the row and the byte in it for byte `b` of a lane's register r. */

@@ -7,7 +7,7 @@
  * The state that an arrive returns is the object as it was before, so it contains the phase and the pending
  * count. */
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 #define COUNT_BITS 20
 #define COUNT_MAX  ((UINT64_C(1) << COUNT_BITS) - 1)

@@ -4,7 +4,7 @@
  * 32, 64 or 128 bytes, by the number of the row in the address. What lies outside the tensor is filled, or not written.
  * A gather takes four rows of a 2D tensor instead of a box. */
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 enum { GATHERED = 4, MOST_ROW_BYTES = 256 * 8 };
 

@@ -12,7 +12,7 @@
 
 #include "decode.h"
 #include "ops_common.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "warp.h"
 
 #define POISON       0x7FBADBADu /* a NaN as f32, and as two f16 */

@@ -9,7 +9,7 @@
 
 #include "boards/boards.h"
 #include "decode.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ptxvm/sm.h"
 
 #define BIG            (UINT64_C(2) << 20) /* a GPU's page: allocations this large are aligned to it */

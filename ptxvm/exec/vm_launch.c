@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "decode.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ptxvm/environment.h"
 #include "ptxvm/sm.h"
 

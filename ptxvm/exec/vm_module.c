@@ -6,7 +6,7 @@
 
 #include "decode.h"
 #include "ops.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 #include "ptxvm/front/front.h"
 #include "ptxvm/environment.h"
 

@@ -9,7 +9,7 @@
 
 #include "decode.h"
 #include "launch.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 #define SPIN_COST  1024 /* steps that one iteration of a spin loop counts for */
 #define SPIN_EDGES 16   /* iterations that make a slice count as spinning */

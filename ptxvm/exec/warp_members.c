@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "launch.h"
-#include "ptxvm/check/check.h"
+#include "ptxvm/exec/hooks.h"
 
 static const vm_op *op_of(const vm_group *group)
 {

@@ -5,7 +5,7 @@
 
 #include "bench/idle_driver.h"
 #include "driver/api/handle.h"
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 #include "scene.h"
 #include "support/assemble.h"
 #include "support/environment.h"

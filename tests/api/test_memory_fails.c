@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "blocks.h"
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 #include "kernels/kernels.h"
 #include "qdnn/emit.h"
 #include "formats/sample.h"

@@ -3,7 +3,7 @@
 #include "api/recorder.h"
 #include "api/scene.h"
 #include "driver/api/handle.h"
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 #include "test.h"
 
 static qdnnHandle_t begin(recorder **r)

@@ -3,7 +3,7 @@
 
 #include "blocks.h"
 #include "driver/api/handle.h"
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 #include "scene.h"
 
 enum { THREADS = 16 };

@@ -2,7 +2,7 @@
  *
  * Kernels are built outside the lock; if two threads build the same one, the second to finish uses the
  * first's. Modules in use are never unloaded; of the others, the least recently used is unloaded first. */
-#include "driver/cuda/modules.h"
+#include "driver/api/modules.h"
 
 #include <pthread.h>
 #include <stdio.h>
