@@ -66,7 +66,6 @@ add_custom_command(
 qdnn_library(qdnn_files STATIC qdnn_files ${PROJECT_BINARY_DIR}/qdnn_files.o)
 
 install(TARGETS qdnn qdnn_static qdnn_files qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
-install(TARGETS ptxvm ptxvm_ptxas)
 # In a folder of its own: a libcuda.so.1 must never be found by accident.
 install(TARGETS ptxvm_libcuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/qdnn/ptxvm NAMELINK_SKIP)
 install(FILES host_ref/host_ref.h ptxvm/ptxvm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn)

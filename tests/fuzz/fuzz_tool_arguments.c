@@ -6,7 +6,7 @@
 #undef tool_read
 #undef tool_write
 
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__asan_default_options(void);

@@ -1,5 +1,5 @@
 /* Buffers of a run: "buf:1024xf32=iota>f32:16", their contents before it and their output after it. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

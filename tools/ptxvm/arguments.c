@@ -1,5 +1,5 @@
 /* The arguments of a run: from the command line into the kernel's parameter block. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <ctype.h>
 #include <inttypes.h>

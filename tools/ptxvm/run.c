@@ -1,5 +1,5 @@
 /* --run: one kernel with the arguments of the command line. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 static const char *kernel_name(const void *list, int index)
 {

@@ -1,5 +1,5 @@
 /* --json of a run: the launch, its status, findings and cost. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

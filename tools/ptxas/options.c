@@ -1,5 +1,5 @@
 /* ptxas's command line: "--gpu-name sm_80", "--gpu-name=sm_80", "-arch sm_80", "-arch=sm_80", "-O3", "-m64". */
-#include "ptxas.h"
+#include "tools/ptxas/ptxas.h"
 
 #include <stdarg.h>
 #include <stddef.h>

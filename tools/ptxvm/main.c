@@ -1,5 +1,5 @@
 /* ptxvm: checks PTX files, lists their kernels, and runs one with arguments from the command line. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include "ptxvm/environment.h"
 const char tool_program[] = "ptxvm";

@@ -1,5 +1,5 @@
 /* Without --run: the files are checked, and their kernels listed. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <inttypes.h>
 

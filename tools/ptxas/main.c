@@ -1,5 +1,5 @@
 /* The command: reads, checks, writes, and prints the messages of ptxas. */
-#include "ptxas.h"
+#include "tools/ptxas/ptxas.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

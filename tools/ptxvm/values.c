@@ -1,5 +1,5 @@
 /* Numbers of all types in arguments and outputs: from text to bits, and back. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The report of a run as text: findings, cost, and where a GPU might behave differently. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "clock/model/model.h"
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 static void print_line(FILE *out, const vm_file *file, const clock_hot_line *hot)
 {

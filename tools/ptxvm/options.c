@@ -1,5 +1,5 @@
 /* The command line. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include "boards/boards.h"
 #include "ptxvm/module.h"

@@ -1,5 +1,5 @@
 /* Loads a PTX file onto a device that can run it. */
-#include "ptxvm/tool/tool.h"
+#include "tools/ptxvm/tool.h"
 
 #include "boards/boards.h"
 
