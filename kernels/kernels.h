@@ -503,19 +503,24 @@ typedef struct kernel_param {
     uint8_t kind;    /* kernel_param_kind */
     uint8_t operand; /* qdnnOperand_t; for the workspace, which part of it (WORKSPACE_...) */
     uint8_t bytes;   /* size of a number: 4 or 8 */
-    bool is_rows;    /* the number is m, which an execute call may lower */
+    bool is_rows;    /* the number is that of the rows, which an execute call may lower */
     uint64_t value;  /* the number's bits, or a byte offset into the workspace */
 } kernel_param;
 
 enum { KERNEL_PARAMS_MAX = 28, KERNEL_STEPS_MAX = 6 };
+
+/* How a grid depends on the rows: ceil(rows * work / per_block) blocks along one dimension; per_block 0: it does not. */
+typedef struct kernel_row_blocks {
+    int dimension;
+    uint64_t work, per_block;
+} kernel_row_blocks;
 
 typedef struct kernel_step {
     const kernel_row *row;
     kernel_spec spec; /* in normal form */
     uint64_t grid[3]; /* a GPU accepts fewer than 2^31, 2^16, 2^16 blocks */
     uint32_t block, shared;
-    /* rows of x per block along the grid's y; 0: the grid does not depend on the rows */
-    uint32_t rows_per_block;
+    kernel_row_blocks rows;
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } kernel_step;
@@ -530,6 +535,8 @@ typedef struct kernel_steps {
 /* `spec` is normal. */
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);
+
+typedef uint64_t operand_set; /* one bit for each */
 
 /* Describes an operand of an operation: whether it is read or written, the alignment required of its pointer,
  * and its size in bytes. All fields are 0 for an operand that the operation does not have. */

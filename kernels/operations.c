@@ -8,7 +8,7 @@
 #include "kernels/tensor/prepack.h"
 #include "kernels/train/train.h"
 
-#define OPERAND(name) (1u << QDNN_OPERAND_##name)
+#define OPERAND(name) ((operand_set)1 << QDNN_OPERAND_##name)
 
 /* Sets of settings that go together. */
 #define GROUPING                                                                                             \
@@ -30,13 +30,13 @@
     (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) |      \
      OPERAND(RESIDUAL))
 #define OF_REQUANTIZED (OPERAND(X) | OPERAND(CODES) | OPERAND(BIAS) | OPERAND(MULTIPLIER))
-#define SHAPE          (1u << NUMBER_M | 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS)
-#define ZERO_NUMBERS   (1u << NUMBER_X_ZERO | 1u << NUMBER_W_ZERO)
-#define CODE_NUMBERS   (ZERO_NUMBERS | 1u << NUMBER_Y_ZERO | 1u << NUMBER_MULTIPLIER)
+#define SHAPE          (A_NUMBER(M) | A_NUMBER(ROWS) | A_NUMBER(COLUMNS))
+#define ZERO_NUMBERS   (A_NUMBER(X_ZERO) | A_NUMBER(W_ZERO))
+#define CODE_NUMBERS   (ZERO_NUMBERS | A_NUMBER(Y_ZERO) | A_NUMBER(MULTIPLIER))
 #define WINDOW_NUMBERS                                                                                       \
-    (1u << NUMBER_CONV_CHANNELS | 1u << NUMBER_CONV_OUTPUTS | 1u << NUMBER_CONV_H | 1u << NUMBER_CONV_W |    \
-     1u << NUMBER_CONV_OUT_H | 1u << NUMBER_CONV_OUT_W | 1u << NUMBER_CONV_STRIDE |                          \
-     1u << NUMBER_CONV_PADDING | 1u << NUMBER_CONV_DILATION)
+    (A_NUMBER(CONV_CHANNELS) | A_NUMBER(CONV_OUTPUTS) | A_NUMBER(CONV_H) | A_NUMBER(CONV_W) |                \
+     A_NUMBER(CONV_OUT_H) | A_NUMBER(CONV_OUT_W) | A_NUMBER(CONV_STRIDE) | A_NUMBER(CONV_PADDING) |          \
+     A_NUMBER(CONV_DILATION))
 #define INTEGER_DOT                                                                                          \
     .writes = OPERAND(Y), .is_empty = int_matmul_is_empty, .takes = int_takes, .size = int_size,             \
     .geometry = int_dot_geometry, .emit = emit_int_dot, .steps = int_dot_steps
@@ -126,7 +126,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .keys = KERNEL_KEYS(CODES, KERNEL_KEY(REDUCTION), KERNEL_KEY(UNPACK)),
                         .reads = OPERAND(CODES),
                         .writes = OPERAND(REPACKED),
-                        .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
+                        .numbers = A_NUMBER(ROWS) | A_NUMBER(COLUMNS),
                         .is_a_kernel = prepack_is_a_kernel,
                         .geometry = prepack_geometry,
                         .emit = emit_prepack,
@@ -140,8 +140,8 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                 OPERAND(BIAS) | OPERAND(RESIDUAL) | OPERAND(EXPERT_INDEX) |
                                 OPERAND(ROW_WEIGHT) | OPERAND(X_SCALE),
                        .writes = OPERAND(Y),
-                       .numbers = 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS | 1 << NUMBER_M |
-                                  1 << NUMBER_X_STRIDE | 1 << NUMBER_Y_STRIDE,
+                       .numbers = A_NUMBER(ROWS) | A_NUMBER(COLUMNS) | A_NUMBER(M) | A_NUMBER(X_STRIDE) |
+                                  A_NUMBER(Y_STRIDE),
                        .fixes = gemm_fix,
                        .is_a_kernel = gemm_is_a_kernel,
                        .is_empty = gemm_is_empty,
@@ -152,7 +152,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_ROUTE] = {.name = "route",
                       .keys = KERNEL_KEYS(KERNEL_KEY(TILE_ROWS)),
                       .reads = OPERAND(EXPERT_INDEX),
-                      .numbers = 1 << NUMBER_M | 1 << NUMBER_EXPERTS,
+                      .numbers = A_NUMBER(M) | A_NUMBER(EXPERTS),
                       .geometry = routes_geometry,
                       .emit = emit_routes,
                       .steps = routes_steps,
@@ -229,20 +229,20 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                          .fixes = fix_sum,
                          .reads = OPERAND(X),
                          .writes = OPERAND(DSCALE),
-                         .numbers = 1 << NUMBER_N | 1 << NUMBER_ROWS | 1 << NUMBER_COLUMNS,
+                         .numbers = A_NUMBER(N) | A_NUMBER(ROWS) | A_NUMBER(COLUMNS),
                          .geometry = long_sum_geometry,
                          .emit = emit_long_sum,
                          .steps = tile_steps},
     [KERNEL_INT4_DOT] = {.name = "int4_dot",
                          .fixes = fix_int4_dot,
                          .reads = OPERAND(X) | OPERAND(CODES),
-                         .numbers = 1u << NUMBER_COLUMNS,
+                         .numbers = A_NUMBER(COLUMNS),
                          INTEGER_DOT},
     [KERNEL_INT4_DOT_SCALED] = {.name = "int4_dot_scaled",
                                 .keys = KERNEL_KEYS(KERNEL_KEY(OUTPUT)),
                                 .fixes = fix_int4_dot_scaled,
                                 .reads = OF_SCALED,
-                                .numbers = 1u << NUMBER_COLUMNS,
+                                .numbers = A_NUMBER(COLUMNS),
                                 INTEGER_DOT},
     [KERNEL_INT4_MATMUL] = {.name = "int4_matmul",
                             .keys = KERNEL_KEYS(KERNEL_KEY(OUTPUT), KERNEL_KEY(TILE)),
@@ -252,14 +252,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             INTEGER_PRODUCT},
     [KERNEL_INT4_TOP1] = {.name = "int4_top1", .numbers = SHAPE, LARGEST_SCORES, .size = int_top1_size},
     [KERNEL_INT4_TOPK] = {.name = "int4_topk",
-                          .numbers = SHAPE | 1u << NUMBER_TOP,
+                          .numbers = SHAPE | A_NUMBER(TOP),
                           LARGEST_SCORES,
                           .size = int_topk_size},
     [KERNEL_TOP_JOIN] = {.name = "int4_top_join",
                          .keys = KERNEL_KEYS(KERNEL_KEY(TOP_INDEX), KERNEL_KEY(SPLIT)),
                          .fixes = fix_top_join,
                          .writes = OPERAND(Y) | OPERAND(TOP_INDEX),
-                         .numbers = 1u << NUMBER_M | 1u << NUMBER_TOP,
+                         .numbers = A_NUMBER(M) | A_NUMBER(TOP),
                          .is_empty = int_matmul_is_empty,
                          .takes = int_top_join_takes,
                          .size = int_topk_size,
@@ -307,7 +307,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .reads = OPERAND(CODES),
                           .writes = OPERAND(REPACKED),
-                          .numbers = 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS,
+                          .numbers = A_NUMBER(ROWS) | A_NUMBER(COLUMNS),
                           .size = transpose_size,
                           .geometry = transpose_geometry,
                           .emit = emit_transpose,

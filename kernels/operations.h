@@ -43,6 +43,9 @@ typedef enum {
     NUMBERS
 } kernel_number;
 
+typedef uint64_t number_set; /* one bit for each */
+#define A_NUMBER(name) ((number_set)1 << NUMBER_##name)
+
 /* ---- Rules (rules.c) ---- */
 
 kernel_rule rule_constant(uint64_t value);
@@ -66,11 +69,16 @@ typedef struct param_decl {
     uint8_t size;  /* alignment of a pointer; size of a number in bytes */
 } param_decl;
 
+/* An operand as manifests describe it: the type of its elements ("f16"), and how many it has ("m * columns"). */
+typedef struct kernel_operand_text {
+    char element[16], count[112];
+} kernel_operand_text;
+
 struct operation_row {
     const char *name;
-    const kernel_key *keys; /* null: none */
-    unsigned reads, writes; /* bits of qdnnOperand_t; operands that the format lacks are left out */
-    unsigned numbers;       /* bits of kernel_number that the kernel takes; 0: only n */
+    const kernel_key *keys;    /* null: none */
+    operand_set reads, writes; /* operands that the format lacks are left out */
+    number_set numbers;        /* that the kernel takes; none: only n */
     /* Sets the fields of a normal specification that this operation leaves no choice for; may be null. */
     void (*fixes)(kernel_spec *spec);
     /* Whether a single kernel can do it, for a normal specification; null: always. */
@@ -89,6 +97,8 @@ struct operation_row {
                   kernel_operand operands[QDNN_OPERAND_COUNT]);
     /* Alignment and size of an operand; null: they follow from the format. */
     kernel_operand (*size)(const kernel_spec *spec, const kernel_problem *problem, int operand);
+    /* What tools print of an operand; null: it follows from the format. */
+    kernel_operand_text (*text)(const kernel_spec *spec, int operand);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
 
@@ -124,6 +134,10 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
 /* Appends the launch of one kernel: geometry and parameters come from the row, numbers from the problem. */
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem);
+
+/* Says how many blocks the step needs along a dimension of its grid if fewer rows are executed:
+ * ceil(rows * work / per_block). Without this, the grid is the same for any number of rows. */
+void step_follows_rows(kernel_step *step, int dimension, uint64_t work, uint64_t per_block);
 
 /* Overrides a number taken from the problem. */
 void step_set_number(kernel_step *step, kernel_number number, uint64_t bits);

@@ -89,40 +89,19 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
 }
 
 static const char *const operand_names[QDNN_OPERAND_COUNT] = {
-    [QDNN_OPERAND_X] = "x",
-    [QDNN_OPERAND_Y] = "y",
-    [QDNN_OPERAND_CODES] = "codes",
-    [QDNN_OPERAND_SCALE] = "scale",
-    [QDNN_OPERAND_ZERO] = "zero",
-    [QDNN_OPERAND_GLOBAL_SCALE] = "global_scale",
-    [QDNN_OPERAND_GROUP_INDEX] = "group_index",
-    [QDNN_OPERAND_NESTED_MAP] = "nested_map",
-    [QDNN_OPERAND_NESTED_SCALE] = "nested_scale",
-    [QDNN_OPERAND_NESTED_OFFSET] = "nested_offset",
-    [QDNN_OPERAND_DY] = "dy",
-    [QDNN_OPERAND_DX] = "dx",
-    [QDNN_OPERAND_STATE] = "state",
-    [QDNN_OPERAND_DSCALE] = "dscale",
-    [QDNN_OPERAND_REPACKED] = "repacked",
-    [QDNN_OPERAND_ROW_INDEX] = "row_index",
-    [QDNN_OPERAND_ALPHA] = "alpha",
-    [QDNN_OPERAND_BIAS] = "bias",
-    [QDNN_OPERAND_RESIDUAL] = "residual",
-    [QDNN_OPERAND_EXPERT_INDEX] = "expert_index",
-    [QDNN_OPERAND_ROW_WEIGHT] = "row_weight",
-    [QDNN_OPERAND_LORA_A] = "lora_a",
-    [QDNN_OPERAND_LORA_B] = "lora_b",
-    [QDNN_OPERAND_X_SCALE] = "x_scale",
-    [QDNN_OPERAND_MULTIPLIER] = "multiplier",
-    [QDNN_OPERAND_TOP_INDEX] = "top_index",
+#define OPERAND(constant, name) [QDNN_OPERAND_##constant] = name,
+#include "kernels/operands.def"
+#undef OPERAND
 };
+_Static_assert(QDNN_OPERAND_COUNT <= 64, "one bit of an operand_set for each");
+_Static_assert(NUMBERS <= 64, "one bit of a number_set for each");
 
 const char *kernel_operand_name(qdnnOperand_t operand)
 {
     return operand_names[operand];
 }
 
-static int add_operands(const kernel_row *row, const kernel_spec *spec, unsigned which, param_decl *list)
+static int add_operands(const kernel_row *row, const kernel_spec *spec, operand_set which, param_decl *list)
 {
     int n = 0;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
@@ -204,36 +183,36 @@ static const struct {
                       {NUMBER_NESTED_STRIDE, QDNN_OPERAND_NESTED_SCALE}};
 enum { EXPERT_STRIDES = sizeof expert_strides / sizeof expert_strides[0] };
 
-static unsigned stack_numbers(const kernel_row *row, const kernel_spec *spec)
+static number_set stack_numbers(const kernel_row *row, const kernel_spec *spec)
 {
-    unsigned numbers = 1u << NUMBER_EXPERTS;
+    number_set numbers = A_NUMBER(EXPERTS);
     for (int i = 0; i < EXPERT_STRIDES; i++)
         if (has_operand(row, spec, expert_strides[i].operand))
-            numbers |= 1u << expert_strides[i].number;
+            numbers |= (number_set)1 << expert_strides[i].number;
     return numbers;
 }
 
-static unsigned cache_numbers(const kernel_spec *spec)
+static number_set cache_numbers(const kernel_spec *spec)
 {
-    return spec->strided ? 1u << NUMBER_X_STRIDE | 1u << NUMBER_PAGE_SLOTS | 1u << NUMBER_PAGE_STRIDE |
-                               1u << NUMBER_SLOT_STRIDE | 1u << NUMBER_HEAD_STRIDE
+    return spec->strided ? A_NUMBER(X_STRIDE) | A_NUMBER(PAGE_SLOTS) | A_NUMBER(PAGE_STRIDE) |
+                               A_NUMBER(SLOT_STRIDE) | A_NUMBER(HEAD_STRIDE)
                          : 0;
 }
 
 /* A set of bits of kernel_number. */
-static unsigned numbers_of(const kernel_row *row, const kernel_spec *spec)
+static number_set numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
-    unsigned numbers = row->operation->numbers ? row->operation->numbers : 1u << NUMBER_N;
+    number_set numbers = row->operation->numbers ? row->operation->numbers : A_NUMBER(N);
     if (row->operation->size)
-        return numbers | (unsigned)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+        return numbers | (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_product(row))
         return numbers | (spec->product.grouped ? stack_numbers(row, spec) : 0) |
-               (unsigned)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+               (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
     if (kernel_is_matrix(row, spec) || spec->row_index)
-        return 1u << NUMBER_ROWS | 1u << NUMBER_COLUMNS | (unsigned)spec->row_index << NUMBER_TABLE_ROWS |
+        return A_NUMBER(ROWS) | A_NUMBER(COLUMNS) | (number_set)spec->row_index << NUMBER_TABLE_ROWS |
                cache_numbers(spec);
     if (kernel_operation_of(row) == KERNEL_GLOBAL)
-        numbers |= 1u << NUMBER_LARGEST;
+        numbers |= A_NUMBER(LARGEST);
     return numbers;
 }
 
@@ -253,7 +232,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
             (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, kernel_is_product(row) ? 4 : 8};
     if (spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS)
         list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
-    unsigned numbers = numbers_of(row, spec);
+    number_set numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)
             list[n++] = number_params[i];
@@ -343,14 +322,19 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
         step->grid[i] = rule_value(&g.grid[i], numbers);
     param_decl list[KERNEL_PARAMS_MAX];
     step->n_params = kernel_params(row, &step->spec, list);
+    const kernel_number rows = step->spec.row_index ? NUMBER_ROWS : NUMBER_M;
     for (int i = 0; i < step->n_params; i++)
-        step->params[i] =
-            (kernel_param){.kind = list[i].kind,
-                           .operand = list[i].which,
-                           .bytes = list[i].size,
-                           .is_rows = list[i].kind == KERNEL_NUMBER && list[i].which == NUMBER_M,
-                           .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
+        step->params[i] = (kernel_param){.kind = list[i].kind,
+                                         .operand = list[i].which,
+                                         .bytes = list[i].size,
+                                         .is_rows = list[i].kind == KERNEL_NUMBER && list[i].which == rows,
+                                         .value = list[i].kind == KERNEL_NUMBER ? numbers[list[i].which] : 0};
     return step;
+}
+
+void step_follows_rows(kernel_step *step, int dimension, uint64_t work, uint64_t per_block)
+{
+    step->rows = (kernel_row_blocks){.dimension = dimension, .work = work, .per_block = per_block};
 }
 
 void step_set_number(kernel_step *step, kernel_number number, uint64_t bits)
@@ -633,7 +617,7 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
                         kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     assert(kernel_spec_is_normal(row, spec));
-    unsigned reads = row->operation->reads, writes = row->operation->writes;
+    operand_set reads = row->operation->reads, writes = row->operation->writes;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         operands[i] = (kernel_operand){0};
         if (!((reads | writes) >> i & 1) || !has_operand(row, spec, i))

@@ -5,42 +5,25 @@
 #include "driver/base/log.h"
 #include "driver/api/plan.h"
 
-/* Names for messages, by operand; the first few are also arguments of one-shot calls. */
-static const char *const place_names[PLAN_PLACES][2] = {
-    [QDNN_OPERAND_X] = {"QDNN_OPERAND_X", "x"},
-    [QDNN_OPERAND_Y] = {"QDNN_OPERAND_Y", "y"},
-    [QDNN_OPERAND_CODES] = {"QDNN_OPERAND_CODES", "codes"},
-    [QDNN_OPERAND_SCALE] = {"QDNN_OPERAND_SCALE", "scale"},
-    [QDNN_OPERAND_ZERO] = {"QDNN_OPERAND_ZERO", "zero"},
-    [QDNN_OPERAND_GLOBAL_SCALE] = {"QDNN_OPERAND_GLOBAL_SCALE", NULL},
-    [QDNN_OPERAND_GROUP_INDEX] = {"QDNN_OPERAND_GROUP_INDEX", NULL},
-    [QDNN_OPERAND_NESTED_MAP] = {"QDNN_OPERAND_NESTED_MAP", NULL},
-    [QDNN_OPERAND_NESTED_SCALE] = {"QDNN_OPERAND_NESTED_SCALE", NULL},
-    [QDNN_OPERAND_NESTED_OFFSET] = {"QDNN_OPERAND_NESTED_OFFSET", NULL},
-    [QDNN_OPERAND_DY] = {"QDNN_OPERAND_DY", NULL},
-    [QDNN_OPERAND_DX] = {"QDNN_OPERAND_DX", NULL},
-    [QDNN_OPERAND_STATE] = {"QDNN_OPERAND_STATE", NULL},
-    [QDNN_OPERAND_DSCALE] = {"QDNN_OPERAND_DSCALE", NULL},
-    [QDNN_OPERAND_REPACKED] = {"QDNN_OPERAND_REPACKED", NULL},
-    [QDNN_OPERAND_ROW_INDEX] = {"QDNN_OPERAND_ROW_INDEX", NULL},
-    [QDNN_OPERAND_ALPHA] = {"QDNN_OPERAND_ALPHA", NULL},
-    [QDNN_OPERAND_BIAS] = {"QDNN_OPERAND_BIAS", NULL},
-    [QDNN_OPERAND_RESIDUAL] = {"QDNN_OPERAND_RESIDUAL", NULL},
-    [QDNN_OPERAND_EXPERT_INDEX] = {"QDNN_OPERAND_EXPERT_INDEX", NULL},
-    [QDNN_OPERAND_ROW_WEIGHT] = {"QDNN_OPERAND_ROW_WEIGHT", NULL},
-    [QDNN_OPERAND_LORA_A] = {"QDNN_OPERAND_LORA_A", NULL},
-    [QDNN_OPERAND_LORA_B] = {"QDNN_OPERAND_LORA_B", NULL},
-    [QDNN_OPERAND_X_SCALE] = {"QDNN_OPERAND_X_SCALE", NULL},
-    [QDNN_OPERAND_MULTIPLIER] = {"QDNN_OPERAND_MULTIPLIER", NULL},
-    [QDNN_OPERAND_TOP_INDEX] = {"QDNN_OPERAND_TOP_INDEX", NULL},
-    [PLAN_WORKSPACE] = {"workspace", "the handle's workspace"},
+/* Names for messages, by operand. */
+static const char *const place_names[PLAN_PLACES] = {
+#define OPERAND(constant, name) [QDNN_OPERAND_##constant] = "QDNN_OPERAND_" #constant,
+#include "kernels/operands.def"
+#undef OPERAND
+    [PLAN_WORKSPACE] = "workspace",
 };
-_Static_assert(QDNN_OPERAND_COUNT == 26, "a name for each operand");
+
+/* Those of the operands that are arguments of one-shot calls. */
+static const char *const argument_names[PLAN_PLACES] = {
+    [QDNN_OPERAND_X] = "x",         [QDNN_OPERAND_Y] = "y",
+    [QDNN_OPERAND_CODES] = "codes", [QDNN_OPERAND_SCALE] = "scale",
+    [QDNN_OPERAND_ZERO] = "zero",   [PLAN_WORKSPACE] = "the handle's workspace"};
 
 const char *plan_place_name(plan_caller by, int place)
 {
-    const char *name = place_names[place][by == BY_ARGUMENTS];
-    return name ? name : place_names[place][0];
+    return by == BY_ARGUMENTS && argument_names[place] ? argument_names[place]
+           : place_names[place]                        ? place_names[place]
+                                                       : "QDNN_OPERAND_(reserved)";
 }
 
 static qdnnStatus_t refuse_operand(const struct qdnnPlan *plan, int binding, int operand, bool twice,
@@ -65,12 +48,12 @@ static qdnnStatus_t refuse_missing(const struct qdnnPlan *plan, int operand, pla
                       plan->info.operation);
 }
 
-/* Bits of the operands with 0 bytes, which need not be bound. */
-static unsigned empty_operands(const struct qdnnPlan *plan)
+/* The operands with 0 bytes, which need not be bound. */
+static operand_set empty_operands(const struct qdnnPlan *plan)
 {
-    unsigned empty = 0;
+    operand_set empty = 0;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        empty |= (unsigned)(plan->bytes[i] == 0) << i;
+        empty |= (operand_set)(plan->bytes[i] == 0) << i;
     return empty;
 }
 
@@ -78,7 +61,7 @@ static unsigned empty_operands(const struct qdnnPlan *plan)
 static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindings, int count,
                          plan_caller by, CUdeviceptr *at)
 {
-    unsigned bound = 0;
+    operand_set bound = 0;
     for (int i = 0; i < count; i++) {
         unsigned operand = (unsigned)bindings[i].operand;
         if (operand >= QDNN_OPERAND_COUNT)
@@ -93,16 +76,16 @@ static qdnnStatus_t bind(const struct qdnnPlan *plan, const qdnnBinding_t *bindi
                               plan_place_name(by, (int)operand), plan->info.operation,
                               (unsigned long long)plan->bytes[operand]);
         at[operand] = (CUdeviceptr)(uintptr_t)bindings[i].pointer;
-        bound |= 1u << operand;
+        bound |= (operand_set)1 << operand;
     }
-    unsigned missing = plan->n_steps > 0 ? plan->operands & ~bound & ~empty_operands(plan) : 0;
-    return missing ? refuse_missing(plan, __builtin_ctz(missing), by) : QDNN_STATUS_SUCCESS;
+    const operand_set missing = plan->n_steps > 0 ? plan->operands & ~bound & ~empty_operands(plan) : 0;
+    return missing ? refuse_missing(plan, __builtin_ctzll(missing), by) : QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t check_pointers(const struct qdnnPlan *plan, const CUdeviceptr *at, plan_caller by)
 {
-    for (unsigned left = plan->operands & ~empty_operands(plan); left; left &= left - 1) {
-        int i = __builtin_ctz(left);
+    for (operand_set left = plan->operands & ~empty_operands(plan); left; left &= left - 1) {
+        int i = __builtin_ctzll(left);
         if (!at[i])
             return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "%s is null; it must not be",
                               plan_place_name(by, i));
@@ -172,11 +155,14 @@ static qdnnStatus_t check_indices(const struct qdnnPlan *plan, CUdeviceptr index
 
 /* ---- Launches ---- */
 
-/* The blocks along y, if they depend on the rows. */
-static unsigned blocks_of_rows(const plan_launch *l, uint64_t rows)
+/* The blocks along a dimension: fewer than planned, if they depend on the rows. */
+static unsigned blocks_of_rows(const plan_launch *l, int dimension, uint64_t rows)
 {
-    uint64_t blocks = l->rows_per_block ? (rows - 1) / l->rows_per_block + 1 : l->grid[1];
-    return blocks < l->grid[1] ? (unsigned)blocks : l->grid[1];
+    const unsigned planned = l->grid[dimension];
+    if (l->rows.per_block == 0 || l->rows.dimension != dimension)
+        return planned;
+    const uint64_t blocks = ceil_div(rows * l->rows.work, l->rows.per_block);
+    return blocks < planned ? (unsigned)blocks : planned;
 }
 
 static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdeviceptr *at, uint64_t rows)
@@ -192,8 +178,8 @@ static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdevice
         params[i] = &values[i]; /* a 4-byte parameter is the low half: host and GPU are little-endian */
     }
     CUresult result = plan->handle->context->device.api->cuLaunchKernel(
-        l->module->function, l->grid[0], blocks_of_rows(l, rows), l->grid[2], l->block, 1, 1, l->shared,
-        plan->handle->stream, params, NULL);
+        l->module->function, blocks_of_rows(l, 0, rows), blocks_of_rows(l, 1, rows),
+        blocks_of_rows(l, 2, rows), l->block, 1, 1, l->shared, plan->handle->stream, params, NULL);
     return result ? handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation)
                   : QDNN_STATUS_SUCCESS;
 }
@@ -285,9 +271,9 @@ qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handl
 
 qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows)
 {
-    if (!plan->is_product)
+    if (!plan->takes_rows)
         return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "%s cannot be executed with fewer rows, only products can; use qdnnExecute",
+                          "%s cannot be executed with fewer rows than it was planned for; use qdnnExecute",
                           plan->info.operation);
     if (rows < 0 || (uint64_t)rows > plan->rows)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the plan was made for 0 to %llu",

@@ -17,9 +17,10 @@ static void list_suspects(qdnnHandle_t handle, char *text, size_t size)
     size_t used =
         (size_t)snprintf(text, size, "; the last was %s: is one of its operands (", handle->last_operation);
     const char *comma = "";
-    for (unsigned left = handle->last_operands; left && used < size; left &= left - 1, comma = ", ")
-        used += (size_t)snprintf(text + used, size - used, "%s%s", comma,
-                                 plan_place_name(BY_BINDINGS, __builtin_ctz(left)) + strlen("QDNN_OPERAND_"));
+    for (operand_set left = handle->last_operands; left && used < size; left &= left - 1, comma = ", ")
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", comma,
+                             plan_place_name(BY_BINDINGS, __builtin_ctzll(left)) + strlen("QDNN_OPERAND_"));
     if (used < size)
         snprintf(text + used, size - used, ") host memory, or too short? QDNN_CHECK_BUFFERS=1 finds it");
 }
@@ -194,8 +195,8 @@ qdnnStatus_t qdnnGetDeviceInfo(qdnnHandle_t handle, qdnnDeviceInfo_t *info)
     const cuda_device *device = &handle->context->device;
     int clock_khz = 0, bus_bits = 0;
     size_t bytes = 0;
-    CUresult result = device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
-                                                        device->device);
+    CUresult result =
+        device->api->cuDeviceGetAttribute(&clock_khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device->device);
     if (!result)
         result = device->api->cuDeviceGetAttribute(&bus_bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
                                                    device->device);

@@ -14,7 +14,7 @@ struct qdnnHandle {
     CUstream stream;
     CUresult lost;              /* the sticky error that ended the context; 0 as long as it works */
     const char *last_operation; /* the last one launched, or null, and its operands */
-    unsigned last_operands;
+    uint64_t last_operands;
     bool check_buffers; /* QDNN_CHECK_BUFFERS */
     int plans;          /* created by the user and not yet destroyed */
     int schedules;      /* likewise */

@@ -138,14 +138,12 @@ qdnnStatus_t integer_set_codes(const struct qdnnIntegerDescriptor *integer, qdnn
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool is_product, qdnnPlan_t *plan)
+qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool takes_rows, qdnnPlan_t *plan)
 {
     char reason[256];
     if (!kernel_spec_settle(r->row, &r->spec, reason, sizeof reason))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
     kernel_operands_of(r->row, &r->spec, &r->problem, r->operands);
-    CHECK_STATUS(plan_create(handle, r, plan));
-    (*plan)->rows = r->problem.m;
-    (*plan)->is_product = is_product;
-    return QDNN_STATUS_SUCCESS;
+    r->takes_rows = takes_rows;
+    return plan_create(handle, r, plan);
 }

@@ -24,6 +24,6 @@ qdnnStatus_t integer_refuse(const struct qdnnIntegerDescriptor *integer, qdnnInt
 qdnnStatus_t integer_check_size(const char *name, int64_t size);
 
 /* Completes the request and creates the plan; that of a product can be executed with fewer rows. */
-qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool is_product, qdnnPlan_t *plan);
+qdnnStatus_t integer_plan(qdnnHandle_t handle, request *r, bool takes_rows, qdnnPlan_t *plan);
 
 #endif

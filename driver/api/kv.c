@@ -141,6 +141,7 @@ qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct 
                           (unsigned long long)slots, INT32_MAX);
     out->problem = (kernel_problem){.rows = tokens, .columns = elements, .table_rows = slots};
     out->spec.row_index = 1;
+    out->takes_rows = true;
     CHECK_STATUS(add_strides(x, cache, out));
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;

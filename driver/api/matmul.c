@@ -255,7 +255,7 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
                               ? "quant.matmul"
                               : kernel_operation_name(r->row, &r->spec, (uint64_t)c->shape.m),
                           &plan));
-    plan->is_product = !r->problem.quantizes || way == &matmul_cublas;
+    plan->takes_rows = !r->problem.quantizes || way == &matmul_cublas;
     plan->rows = (uint64_t)c->shape.m;
     plan->info.choice = way->choice;
     qdnnStatus_t status = way->fill(plan, c, r);

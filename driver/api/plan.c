@@ -12,10 +12,10 @@ static const uint64_t grid_max[3] = {INT32_MAX, UINT16_MAX, UINT16_MAX};
 
 static qdnnStatus_t refuse_grid(const kernel_step *step, int dimension)
 {
-    if (dimension == 1 && step->rows_per_block)
+    if (step->rows.per_block && dimension == step->rows.dimension)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                           "x has too many rows for one launch; split it: one plan takes at most %llu rows",
-                          (unsigned long long)(grid_max[1] * step->rows_per_block));
+                          (unsigned long long)(grid_max[dimension] * step->rows.per_block / step->rows.work));
     return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                       "the tensor needs %llu blocks along %c, too many for one launch; split it",
                       (unsigned long long)step->grid[dimension], "xyz"[dimension]);
@@ -43,7 +43,7 @@ static void set_params(plan_launch *l, const kernel_step *step, int in_workspace
 
 static qdnnStatus_t add_launch(qdnnPlan_t plan, const kernel_step *step, int in_workspace)
 {
-    plan_launch l = {.block = step->block, .shared = step->shared, .rows_per_block = step->rows_per_block};
+    plan_launch l = {.block = step->block, .shared = step->shared, .rows = step->rows};
     bool was_loaded;
     CHECK_STATUS(set_grid(&l, step));
     set_params(&l, step, in_workspace);
@@ -116,7 +116,7 @@ void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t
 {
     plan->bytes[operand] = bytes;
     plan->align[operand] = (uint8_t)align;
-    plan->operands |= (unsigned)(align > 0) << operand;
+    plan->operands |= (operand_set)(align > 0) << operand;
 }
 
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
@@ -126,6 +126,10 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
     plan->repeats = r->repeats;
+    plan->takes_rows = r->takes_rows;
+    const uint64_t rows = r->spec.row_index ? r->problem.rows : r->problem.m;
+    if (r->takes_rows || rows > 0)
+        plan->rows = rows;
     memcpy(plan->strides, r->strides, sizeof plan->strides);
     qdnnStatus_t status = plan_add(plan, r, PLAN_PLACES);
     plan->info.blocks *= r->repeats > 1 ? r->repeats : 1;

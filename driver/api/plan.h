@@ -18,7 +18,7 @@ enum {
 typedef struct plan_launch {
     module *module;
     unsigned grid[3], block, shared;
-    unsigned rows_per_block; /* products: rows per block along the grid's y; 0: the grid is fixed */
+    kernel_row_blocks rows;
     int n_params;
     kernel_param params[KERNEL_PARAMS_MAX];
 } plan_launch;
@@ -44,15 +44,15 @@ typedef struct plan_step {
 
 struct qdnnPlan {
     qdnnHandle_t handle;
-    unsigned operands;                  /* bits of the operands that must be bound */
+    operand_set operands;               /* that must be bound */
     uint8_t align[QDNN_OPERAND_COUNT];  /* required alignment of each pointer in bytes, a power of two */
     uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
     /* How often the steps are repeated (0 and 1: once), and by how many bytes each operand advances each
      * time. */
     uint64_t repeats, strides[QDNN_OPERAND_COUNT];
     size_t workspace_bytes;
-    bool is_product;
-    uint64_t rows;            /* products: the number of rows it was created for; else 1 */
+    bool takes_rows;          /* it may be executed with fewer rows */
+    uint64_t rows;            /* the number that it was created for, if so; else 1 */
     uint32_t checked_experts; /* not 0: an execute first checks that EXPERT_INDEX is below it */
     int references;           /* one of the user's, plus those of schedules */
     char choice[320];         /* for info.choice */

@@ -352,6 +352,7 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
     result.table_rows = out->problem.rows;
     out->problem = result;
     out->spec.row_index = 1;
+    out->takes_rows = true;
     kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
     return QDNN_STATUS_SUCCESS;
 }

@@ -12,6 +12,7 @@ typedef struct request {
     const kernel_row *row;
     kernel_spec spec; /* in normal form */
     kernel_problem problem;
+    bool takes_rows; /* the plan may be executed with fewer rows than the problem has */
     kernel_operand operands[QDNN_OPERAND_COUNT]; /* of all repeats together */
     /* How often the launches are repeated, and by how many bytes each operand advances each time: for a stack
      * of matrices. */

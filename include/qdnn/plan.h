@@ -138,10 +138,11 @@ QDNN_API qdnnStatus_t qdnnGetPlanWorkspaceSize(qdnnPlan_t plan, size_t *bytes);
 QDNN_API qdnnStatus_t qdnnExecute(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings,
                                   int count, void *workspace, size_t workspaceBytes);
 
-/* Launches the plan of a product for only the first rows of x and y. The bits of a row are the same as in any
- * other batch.
- *   rows   0 to the M of the plan
- * Other arguments and statuses as for qdnnExecute; _BAD_PARAM if the plan is not a product,
+/* Launches a plan for only the first rows of its tensors. The bits of a row are the same as in any other batch.
+ * The plans of products take this, of operations on rows (pointwise.h, norm.h, rope.h), of dequantized rows, and
+ * of KV caches with slots; their rows are tokens.
+ *   rows   0 to those of the plan
+ * Other arguments and statuses as for qdnnExecute; _BAD_PARAM if the plan does not take fewer rows,
  * _BAD_PARAM_OUT_OF_BOUND for more rows. Sizes in bindings, if given, must be those of the whole plan. */
 QDNN_API qdnnStatus_t qdnnExecuteRows(qdnnHandle_t handle, qdnnPlan_t plan, int64_t rows,
                                       const qdnnBinding_t *bindings, int count, void *workspace,

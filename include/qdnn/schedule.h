@@ -37,8 +37,8 @@ QDNN_API qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *sc
 QDNN_API qdnnStatus_t qdnnAddToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan,
                                         const qdnnBinding_t *bindings, int count);
 
-/* Appends the plan of a product for fewer rows than it was planned for.
- *   rows   0 to the M of the plan
+/* Appends a plan for fewer rows than it was planned for.
+ *   rows   0 to those of the plan
  * Other arguments and statuses as for qdnnAddToSchedule and qdnnExecuteRows. */
 QDNN_API qdnnStatus_t qdnnAddRowsToSchedule(qdnnSchedule_t schedule, qdnnPlan_t plan, int64_t rows,
                                             const qdnnBinding_t *bindings, int count);

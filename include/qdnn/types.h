@@ -264,7 +264,36 @@ typedef enum {
     QDNN_OPERAND_X_SCALE = 23,      /* products of codes: f32 [M], one scale per row of x */
     QDNN_OPERAND_MULTIPLIER = 24,   /* integer products: f32 [N], the factor of a sum before rounding */
     QDNN_OPERAND_TOP_INDEX = 25,    /* integer products: the indices of the largest scores, i32 or f32 */
-    QDNN_OPERAND_COUNT = 26
+    QDNN_OPERAND_B = 26,            /* operations on rows: the second input tensor */
+    QDNN_OPERAND_WEIGHT = 27,       /* norms: one factor per column */
+    QDNN_OPERAND_SUM = 28,          /* norms: the sum of x and the residual, which is written */
+    QDNN_OPERAND_POSITION = 29,     /* i32, the position of each token */
+    QDNN_OPERAND_COS = 30,          /* rope: f32 [positions, pairs] */
+    QDNN_OPERAND_SIN = 31,          /* rope: f32 [positions, pairs] */
+    /* 32 to 35 are reserved */
+    QDNN_OPERAND_KEYS = 36, /* KV caches: plain elements, codes or blocks */
+    QDNN_OPERAND_VALUES = 37,
+    QDNN_OPERAND_KEY_SCALE = 38,
+    QDNN_OPERAND_VALUE_SCALE = 39,
+    QDNN_OPERAND_KEY_ZERO = 40,
+    QDNN_OPERAND_VALUE_ZERO = 41,
+    QDNN_OPERAND_PAGE_TABLE = 42, /* attention: i32, the pages of each sequence */
+    QDNN_OPERAND_SEQUENCE = 43,   /* attention: i32, the sequence of each token, or its bounds */
+    QDNN_OPERAND_MASK = 44,       /* attention and softmax: added to the scores */
+    QDNN_OPERAND_SLOPE = 45,      /* attention and softmax: f32, the factor of the mask, by head */
+    QDNN_OPERAND_SINK = 46,       /* attention and softmax: f32, one more score, by head */
+    QDNN_OPERAND_VISIBLE = 47,    /* attention: i32, the first and last key that a token sees */
+    /* 48 and 49 are reserved */
+    QDNN_OPERAND_LOGITS = 50,
+    QDNN_OPERAND_INDEX = 51,       /* i32: the rows, columns or experts that are chosen */
+    QDNN_OPERAND_WEIGHT_OUT = 52,  /* routing: f32, the weight of each chosen expert */
+    QDNN_OPERAND_SEED = 53,        /* sampling: u64, by row */
+    QDNN_OPERAND_STEP = 54,        /* sampling: u64, by row */
+    QDNN_OPERAND_TOKEN_COUNT = 55, /* sampling: i32, how often a row has had each token */
+    QDNN_OPERAND_SAMPLING = 56,    /* sampling: f32, the settings of each row */
+    QDNN_OPERAND_EXPERT_BIAS = 57, /* routing: f32, by expert, added where experts are chosen */
+    /* 58 to 63 are reserved */
+    QDNN_OPERAND_COUNT = 64
 } qdnnOperand_t;
 
 #ifdef __cplusplus

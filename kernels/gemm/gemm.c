@@ -138,7 +138,8 @@ static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, 
                                 kernel_steps *steps)
 {
     kernel_step *step = steps_add(steps, row, spec, problem);
-    step->rows_per_block = spec->product.grouped ? 0 : (uint32_t)spec->product.tile_rows;
+    if (!spec->product.grouped)
+        step_follows_rows(step, 1, 1, spec->product.tile_rows);
     return step;
 }
 

@@ -219,7 +219,7 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                             w);
     }
     kernel_step *step = steps_add(steps, row, &best, problem);
-    step->rows_per_block = (uint32_t)step->spec.integer.tile;
+    step_follows_rows(step, 1, 1, (uint64_t)step->spec.integer.tile);
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x.codes);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);

@@ -488,11 +488,12 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
     if (strips > 0) {
         kernel_step *sum = steps_add(steps, row, &first, problem);
-        sum->rows_per_block = spec->product.grouped ? 0 : (uint32_t)spec->product.tile_rows;
+        if (!spec->product.grouped)
+            step_follows_rows(sum, 1, 1, spec->product.tile_rows);
         step_with_partials(sum, sums);
     }
     kernel_step *join = steps_add(steps, row, &second, problem);
-    join->rows_per_block = (uint32_t)second.product.tile_rows;
+    step_follows_rows(join, 1, 1, second.product.tile_rows);
     step_with_partials(join, sums);
 }
 

@@ -52,7 +52,7 @@ static const struct {
      1,
      {{QDNN_OPERAND_COUNT, 0}},
      QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-     "bindings[0].operand is 26; it must be 0 to 25"},
+     "bindings[0].operand is 64; it must be 0 to 63"},
     {"operand -1", 0, 1, {{-1, 0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "bindings[0].operand is -1"},
     {"operand of 2^31 - 1", 0, 1, {{INT32_MAX, 0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "2147483647"},
     {"count of -1", 0, -1, {{0}}, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "count is -1"},

@@ -148,14 +148,14 @@ TEST_CASE(ApiTrain, WhatPlansRefuse)
 
 /* ---- Which operands a plan takes ---- */
 
-#define BIT(operand) (1u << QDNN_OPERAND_##operand)
+#define BIT(operand) (UINT64_C(1) << QDNN_OPERAND_##operand)
 
 static const struct {
     const char *name;
     qdnnStatus_t (*make)(qdnnHandle_t, qdnnTensorDescriptor_t, qdnnTrainDescriptor_t, qdnnPlan_t *);
     qdnnScaleMode_t mode;
     qdnnBackward_t backward;
-    unsigned operands;
+    uint64_t operands;
 } plans[] = {
     {"fake_quantize_batch", qdnnCreateFakeQuantizePlan, QDNN_SCALE_MODE_BATCH, 0, BIT(X) | BIT(Y)},
     {"fake_quantize_ema", qdnnCreateFakeQuantizePlan, QDNN_SCALE_MODE_EMA, 0, BIT(X) | BIT(Y) | BIT(STATE)},
@@ -173,7 +173,7 @@ static const struct {
 };
 
 /* Executes with these operands, all in buffers of 64 bytes, which 16 elements and their one scale need. */
-static qdnnStatus_t execute_with(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, char *memory)
+static qdnnStatus_t execute_with(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t operands, char *memory)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     size_t workspace = 0;
@@ -211,7 +211,7 @@ TEST_ROWS(ApiTrain, Operands, plans)
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
         bool takes = plans[index].operands >> i & 1;
         test_push_note("operand %d", i);
-        check_refused(execute_with(handle, plan, plans[index].operands ^ 1u << i, memory),
+        check_refused(execute_with(handle, plan, plans[index].operands ^ UINT64_C(1) << i, memory),
                       QDNN_STATUS_BAD_PARAM, takes ? "is missing" : "does not take");
         test_pop_note();
     }

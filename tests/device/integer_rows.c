@@ -59,7 +59,7 @@ static void steps_of(const integer_case *c, int64_t planned, kernel_steps *steps
                                 .multiplier = c->multiplier};
     kernel_steps_of(row_of(c), KERNEL_NORMAL(row_of(c), &spec), &few, steps);
     kernel_step *last = &steps->at[steps->count - 1];
-    last->grid[1] = ((uint64_t)c->m + last->rows_per_block - 1) / last->rows_per_block;
+    last->grid[1] = ((uint64_t)c->m + last->rows.per_block - 1) / last->rows.per_block;
     for (int i = 0; i < last->n_params; i++)
         if (last->params[i].is_rows)
             last->params[i].value = (uint64_t)c->m;

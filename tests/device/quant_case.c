@@ -264,8 +264,8 @@ static void set_sizes(const quant_case *c, const ref_quant_spec *ref, quant_oper
         o->element[i] = ref_element_bytes(ref, i);
         o->bytes[i] =
             (size_t)ref_operand_bytes(&m.spec, m.rows, m.columns, i) + (size_t)(m.count - 1) * m.stride[i];
-        o->reads |= (unsigned)operands[i].reads << i;
-        o->writes |= (unsigned)operands[i].writes << i;
+        o->reads |= (uint64_t)operands[i].reads << i;
+        o->writes |= (uint64_t)operands[i].writes << i;
     }
 }
 

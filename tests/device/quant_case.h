@@ -53,7 +53,7 @@ void quant_descriptors_free(quant_descriptors *d);
 
 /* The operands of a case on the host: inputs as they are, outputs as host_ref computes them. */
 typedef struct quant_operands {
-    unsigned reads, writes;           /* 1 << operand */
+    uint64_t reads, writes;           /* 1 << operand */
     size_t bytes[QDNN_OPERAND_COUNT]; /* by the formulas of docs/numerics.md, not by those of the library */
     size_t element[QDNN_OPERAND_COUNT];
     uint8_t *host[QDNN_OPERAND_COUNT];

@@ -31,7 +31,7 @@ machine *tensor_vm(int index); /* with every check */
 
 /* ---- One shape ---- */
 
-#define TENSOR_ONLY(operand) (1u << QDNN_OPERAND_##operand)
+#define TENSOR_ONLY(operand) (UINT64_C(1) << QDNN_OPERAND_##operand)
 enum { TENSOR_GARBAGE = 0xA5 }; /* what memory holds before a kernel writes it */
 
 typedef struct tensor_shape {
@@ -44,7 +44,7 @@ typedef struct tensor_shape {
     int any_codes;
     data_kind weights;
     bool all_strips;
-    unsigned only;
+    uint64_t only;
 } tensor_shape;
 
 /* Checks the product of one shape, launched as the library does. */
@@ -62,7 +62,7 @@ typedef struct tensor_trial {
     int64_t m, n, k;
     int64_t gap;       /* elements between rows of x and of y */
     size_t shift;      /* of every pointer to elements, in elements */
-    unsigned only;     /* not 0: of these operands alone (TENSOR_ONLY) */
+    uint64_t only;     /* not 0: of these operands alone (TENSOR_ONLY) */
     data_kind kind;    /* of x */
     int any_codes;     /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
     data_kind weights; /* special: every scale in E4M3, NaN among those in E8M0 */

@@ -83,7 +83,7 @@ static void check_operands(const kernel_row *row, mistake what, bool written_too
     quant_case c = small_case(row);
     quant_operands o;
     bool ok = quant_operands_make(&c, &o);
-    unsigned operands = written_too ? o.reads | o.writes : o.reads;
+    uint64_t operands = written_too ? o.reads | o.writes : o.reads;
     for (int i = 0; i < QDNN_OPERAND_COUNT && ok; i++)
         if (operands >> i & 1)
             check_found(&c, &o, what, i, words);

@@ -2,6 +2,7 @@
  * no order, and some that are not rows. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/device_buffer.h"
 #include "device/quant_case.h"
@@ -92,6 +93,27 @@ static bool lookup_make(const quant_case *c, const quant_operands *o, lookup *l)
     return true;
 }
 
+/* The first half of the list alone: the other rows of y stay as they are. */
+static bool check_fewer(qdnnHandle_t handle, qdnnPlan_t plan, const qdnnBinding_t *bindings, int n,
+                        const lookup *l, const device_buffer *y)
+{
+    const int64_t rows = l->count / 2;
+    const size_t written = (size_t)rows * (l->y_bytes / (size_t)l->count);
+    uint8_t *expected = malloc(l->y_bytes + 1);
+    bool ok = CHECK(expected != NULL);
+    if (ok) {
+        memset(expected, 0xA5, l->y_bytes);
+        ok = device_buffer_write(y, expected) &&
+             CHECK_QDNN(qdnnExecuteRows(handle, plan, rows, bindings, n, NULL, 0)) &&
+             CHECK_QDNN(qdnnSynchronize(handle));
+        memcpy(expected, l->y, written);
+        if (ok)
+            device_buffer_check(y, expected, "y of the first half");
+    }
+    free(expected);
+    return ok;
+}
+
 static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descriptors *d,
                 const quant_operands *o, const lookup *l)
 {
@@ -115,6 +137,7 @@ static bool run(qdnnHandle_t handle, const parity_trial *t, const quant_descript
          CHECK_QDNN(
              qdnnSetTensorDescriptor(y, t->c.spec.data, 2, (const int64_t[]){l->count, l->columns}, NULL)) &&
          CHECK_QDNN(qdnnCreateDequantizeRowsPlan(handle, d->tensor, d->quant, y, &plan)) &&
+         check_fewer(handle, plan, bindings, n, l, &at[QDNN_OPERAND_Y]) &&
          CHECK_QDNN(qdnnExecute(handle, plan, bindings, n, NULL, 0)) && CHECK_QDNN(qdnnSynchronize(handle));
     if (ok)
         device_buffer_check(&at[QDNN_OPERAND_Y], l->y, "y");

@@ -45,7 +45,7 @@ typedef struct train_case {
     data_kind kind;
     uint32_t seed;
     size_t shift;  /* elements that every buffer lies after an aligned address, */
-    unsigned kept; /* but for these: bits of operands */
+    uint64_t kept; /* but for these: bits of operands */
     bool is_curve; /* quotients where tanh is neither straight nor flat */
     bool
         has_rare; /* one NaN in each group: where there are several, no result tells which of them were seen */
@@ -105,12 +105,12 @@ typedef struct train_data {
     float *before[QDNN_OPERAND_COUNT], *after[QDNN_OPERAND_COUNT];
 } train_data;
 
-static unsigned operands_of(const train_case *c)
+static uint64_t operands_of(const train_case *c)
 {
-    const unsigned x = 1u << QDNN_OPERAND_X, y = 1u << QDNN_OPERAND_Y, dy = 1u << QDNN_OPERAND_DY,
-                   dx = 1u << QDNN_OPERAND_DX, scale = 1u << QDNN_OPERAND_SCALE,
-                   dscale = 1u << QDNN_OPERAND_DSCALE;
-    unsigned state = c->spec.mode == QDNN_SCALE_MODE_BATCH ? 0 : 1u << QDNN_OPERAND_STATE;
+    const uint64_t x = UINT64_C(1) << QDNN_OPERAND_X, y = UINT64_C(1) << QDNN_OPERAND_Y,
+                   dy = UINT64_C(1) << QDNN_OPERAND_DY, dx = UINT64_C(1) << QDNN_OPERAND_DX,
+                   scale = UINT64_C(1) << QDNN_OPERAND_SCALE, dscale = UINT64_C(1) << QDNN_OPERAND_DSCALE;
+    uint64_t state = c->spec.mode == QDNN_SCALE_MODE_BATCH ? 0 : UINT64_C(1) << QDNN_OPERAND_STATE;
     switch (c->op) {
     case FAKE_QUANTIZE:
         return x | y | state;
@@ -324,7 +324,7 @@ static void descriptors_free(train_descriptors *d)
 
 /* The workspace is undefined memory, whose use before it is written is found, or full of numbers, so that what is written
  * by mistake shows. */
-static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, unsigned operands, const device_buffer *buffers,
+static bool execute(qdnnHandle_t handle, qdnnPlan_t plan, uint64_t operands, const device_buffer *buffers,
                     buffer_kind kind)
 {
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
@@ -577,7 +577,7 @@ static const struct {
     data_kind kind;
     int64_t n;
     size_t shift;
-    unsigned kept;
+    uint64_t kept;
     int64_t per_channel; /* so many elements of each, where there are channels or one tensor */
     bool is_curve;
 } trials[] = {
@@ -597,10 +597,11 @@ static const struct {
     {DATA_TIES, 9001, 2, 0, 0, false},
     {DATA_SUBNORMAL, 4097, 0, 0, 0, false},
     {DATA_HUGE, 4096, 0, 0, 0, false},
-    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_X), 0, false},
-    {DATA_NORMAL, 8192, 3, ~(1u << QDNN_OPERAND_DY), 0, false},
-    {DATA_CLAMP, 8192, 2, ~(1u << QDNN_OPERAND_Y | 1u << QDNN_OPERAND_DX), 0, false},
-    {DATA_NORMAL, 8192, 1, ~(1u << QDNN_OPERAND_SCALE | 1u << QDNN_OPERAND_STATE), 0, false},
+    {DATA_NORMAL, 8192, 1, ~(UINT64_C(1) << QDNN_OPERAND_X), 0, false},
+    {DATA_NORMAL, 8192, 3, ~(UINT64_C(1) << QDNN_OPERAND_DY), 0, false},
+    {DATA_CLAMP, 8192, 2, ~(UINT64_C(1) << QDNN_OPERAND_Y | UINT64_C(1) << QDNN_OPERAND_DX), 0, false},
+    {DATA_NORMAL, 8192, 1, ~(UINT64_C(1) << QDNN_OPERAND_SCALE | UINT64_C(1) << QDNN_OPERAND_STATE), 0,
+     false},
     {DATA_INFINITE, 8192, 0, 0, 0, false},
     {DATA_SPECIAL, 8192, 0, 0, 0, false},
     {DATA_NORMAL, 12345, 0, 0, 0, false},

@@ -108,7 +108,7 @@ static void write_steps(tool_text *out, const kernel_row *row, const kernel_spec
         char text[KERNEL_SPEC_TEXT];
         kernel_spec_text(s->row, &s->spec, text, sizeof text);
         tool_printf(out, "%s %s: %" PRIu64 " %" PRIu64 " %" PRIu64 ", %u %u %u", s->row->name, text,
-                    s->grid[0], s->grid[1], s->grid[2], s->block, s->shared, s->rows_per_block);
+                    s->grid[0], s->grid[1], s->grid[2], s->block, s->shared, (unsigned)s->rows.per_block);
         for (int k = 0; k < s->n_params; k++)
             tool_printf(out, "; %d %d %d %d %" PRIx64, s->params[k].kind, s->params[k].operand,
                         s->params[k].bytes, s->params[k].is_rows, s->params[k].value);

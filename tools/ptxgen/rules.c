@@ -67,6 +67,15 @@ static bool is_of_largest(kernel_operation operation)
     return operation == KERNEL_INT4_TOP1 || operation == KERNEL_INT4_TOPK || operation == KERNEL_TOP_JOIN;
 }
 
+/* Operations that describe their operands themselves. */
+static bool own_text(const tool_item *item, const kernel_spec *spec, int operand, kernel_operand_text *text)
+{
+    if (!item->row->operation->text)
+        return false;
+    *text = item->row->operation->text(spec, operand);
+    return true;
+}
+
 static bool integer_element(const tool_item *item, const kernel_spec *spec, int operand, char element[16])
 {
     const kernel_operation operation = kernel_operation_of(item->row);
@@ -93,6 +102,11 @@ static bool integer_element(const tool_item *item, const kernel_spec *spec, int 
 
 static void element_of(const tool_item *item, const kernel_spec *spec, int operand, char element[16])
 {
+    kernel_operand_text own;
+    if (own_text(item, spec, operand, &own)) {
+        snprintf(element, 16, "%s", own.element);
+        return;
+    }
     if (integer_element(item, spec, operand, element))
         return;
     switch ((qdnnOperand_t)operand) {
@@ -313,6 +327,11 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
 static void size_of(const tool_item *item, const kernel_spec *spec, int operand, unsigned align,
                     rule_text text)
 {
+    kernel_operand_text own;
+    if (own_text(item, spec, operand, &own)) {
+        put_array(text, align, own.count);
+        return;
+    }
     const extent e = extent_of(item, spec);
     const bool prepacked =
         spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS;
@@ -425,9 +444,11 @@ bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out)
     out->direction = writes != turned ? "out" : "in";
     element_of(item, &spec, p->which, out->element);
     size_of(item, &spec, p->which, p->size, out->bytes);
-    static const unsigned of_weights = 1u << QDNN_OPERAND_CODES | 1u << QDNN_OPERAND_SCALE |
-                                       1u << QDNN_OPERAND_ZERO | 1u << QDNN_OPERAND_GLOBAL_SCALE |
-                                       1u << QDNN_OPERAND_GROUP_INDEX | 1u << QDNN_OPERAND_NESTED_SCALE;
+#define OF_WEIGHTS(name) (operand_set)1 << QDNN_OPERAND_##name
+    static const operand_set of_weights = OF_WEIGHTS(CODES) | OF_WEIGHTS(SCALE) | OF_WEIGHTS(ZERO) |
+                                          OF_WEIGHTS(GLOBAL_SCALE) | OF_WEIGHTS(GROUP_INDEX) |
+                                          OF_WEIGHTS(NESTED_SCALE);
+#undef OF_WEIGHTS
     if (spec.product.grouped && of_weights >> p->which & 1) {
         rule_text one;
         memcpy(one, out->bytes, sizeof one);
