@@ -66,9 +66,15 @@ static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
 }
 
 /* A residual may be y itself: each element is read by the thread that writes it. */
+bool plan_may_coincide(int place, int other)
+{
+    return (place == QDNN_OPERAND_Y && other == QDNN_OPERAND_RESIDUAL) ||
+           (place == QDNN_OPERAND_RESIDUAL && other == QDNN_OPERAND_Y);
+}
+
 static bool may_coincide(const span *a, const span *b)
 {
-    return a->place == QDNN_OPERAND_Y && b->place == QDNN_OPERAND_RESIDUAL && a->at == b->at;
+    return a->at == b->at && plan_may_coincide(a->place, b->place);
 }
 
 static qdnnStatus_t check_apart(const span *a, const span *b)

@@ -140,10 +140,11 @@ qdnnStatus_t qdnnDestroy(qdnnHandle_t handle)
     if (!handle)
         return QDNN_STATUS_SUCCESS;
     CHECK_NOT_NULL(handle);
-    if (handle->plans > 0 || handle->schedules > 0)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "the handle still has plans (%d) and schedules (%d); destroy them before it",
-                          handle->plans, handle->schedules);
+    if (handle->plans > 0 || handle->schedules > 0 || handle->programs > 0)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "the handle still has plans (%d), schedules (%d) and programs (%d); destroy them before it",
+            handle->plans, handle->schedules, handle->programs);
     bool was_alive = !handle->lost;
     if (was_alive)
         finish(handle);

@@ -18,6 +18,7 @@ struct qdnnHandle {
     bool check_buffers; /* QDNN_CHECK_BUFFERS */
     int plans;          /* created by the user and not yet destroyed */
     int schedules;      /* likewise */
+    int programs;       /* likewise */
     bundle *bundle;     /* or null */
     struct kept *kept;  /* plans of one-shot calls, most recently used first */
     int n_kept;

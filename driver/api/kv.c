@@ -160,5 +160,7 @@ qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTensorDescri
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(request_make_kv(x, quant, cache, &r));
-    return plan_create(handle, &r, plan);
+    CHECK_STATUS(plan_create(handle, &r, plan));
+    plan_typed(*plan, QDNN_OPERAND_X, x->type);
+    return QDNN_STATUS_SUCCESS;
 }

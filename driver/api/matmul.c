@@ -258,6 +258,10 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
     plan->takes_rows = !r->problem.quantizes || way == &matmul_cublas;
     plan->rows = (uint64_t)c->shape.m;
     plan->info.choice = way->choice;
+    plan_typed(plan, QDNN_OPERAND_X, c->x->type);
+    plan_typed(plan, QDNN_OPERAND_Y, c->y->type);
+    plan_typed(plan, QDNN_OPERAND_RESIDUAL, c->y->type);
+    plan_typed(plan, QDNN_OPERAND_BIAS, (qdnnDataType_t)c->matmul->values[QDNN_MATMUL_BIAS_TYPE]);
     qdnnStatus_t status = way->fill(plan, c, r);
     describe(plan, c, way, r);
     if (status == QDNN_STATUS_SUCCESS)

@@ -110,7 +110,11 @@ static void need_matrix(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t t
                         int64_t columns)
 {
     unsigned bytes = (unsigned)data_type_bits(type) / 8;
-    plan_needs(plan, operand, bytes, (uint64_t)rows * (uint64_t)columns * bytes);
+    plan_needs(plan, operand,
+               (kernel_operand){.reads = operand == QDNN_OPERAND_X,
+                                .writes = operand == QDNN_OPERAND_Y,
+                                .align = bytes,
+                                .bytes = (uint64_t)rows * (uint64_t)columns * bytes});
 }
 
 /* ---- What is not supported ---- */
@@ -187,7 +191,7 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *w
     const cublas_api *api;
     CHECK_STATUS(open_cublas(plan->handle, &api));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, weights->operands[i].align, weights->operands[i].bytes);
+        plan_needs(plan, (qdnnOperand_t)i, weights->operands[i]);
     need_matrix(plan, QDNN_OPERAND_X, c->x->type, s->m, s->k);
     need_matrix(plan, QDNN_OPERAND_Y, c->y->type, s->m, s->n);
     if (s->m == 0 || s->n == 0)

@@ -121,7 +121,7 @@ qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *c, const request *r
     if (c->matmul->values[QDNN_MATMUL_CHECK_INDICES])
         plan->checked_experts = (uint32_t)c->shape.experts;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
+        plan_needs(plan, (qdnnOperand_t)i, r->operands[i]);
     return plan_add(plan, r, PLAN_PLACES);
 }
 

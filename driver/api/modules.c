@@ -89,15 +89,20 @@ static void relax_end(relaxed r)
     }
 }
 
-static void unload(module *m)
+void module_unload_image(const context *c, CUmodule cuda)
 {
     bool pushed;
-    if (m->cuda && !context_enter(m->context, &pushed)) {
-        relaxed r = relax(m->context->device.api);
-        r.api->cuModuleUnload(m->cuda);
-        relax_end(r);
-        context_leave(m->context, pushed);
-    }
+    if (!cuda || context_enter(c, &pushed))
+        return;
+    relaxed r = relax(c->device.api);
+    r.api->cuModuleUnload(cuda);
+    relax_end(r);
+    context_leave(c, pushed);
+}
+
+static void unload(module *m)
+{
+    module_unload_image(m->context, m->cuda);
     alloc_free(m);
 }
 
@@ -140,54 +145,63 @@ static bool takes_cubins(const context *c)
 
 /* A launch with more than 48 KiB of shared memory, static memory included, must be allowed on the function
  * first. */
-static qdnnStatus_t allow_shared(qdnnHandle_t handle, module *m, const char *entry)
+static CUresult allow_shared(const cuda_api *api, CUfunction function, unsigned bytes)
 {
     enum { ALWAYS_ALLOWED = 32 << 10 };
-    const cuda_api *api = handle->context->device.api;
-    const unsigned bytes = kernel_geometry_of(m->row, &m->spec).shared_dynamic;
-    if (bytes <= ALWAYS_ALLOWED)
-        return QDNN_STATUS_SUCCESS;
-    CUresult result =
-        api->cuFuncSetAttribute(m->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
-    if (!result)
-        return QDNN_STATUS_SUCCESS;
-    api->cuModuleUnload(m->cuda);
-    m->cuda = NULL;
-    return handle_failed(handle, result, "cuFuncSetAttribute", "kernel %s, %u bytes of shared memory", entry,
-                         bytes);
+    return bytes <= ALWAYS_ALLOWED
+               ? 0
+               : api->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         (int)bytes);
 }
 
 /* The driver's own message is kept, as far as it fits. */
-static qdnnStatus_t load_module(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text,
-                                module *m)
+static qdnnStatus_t load_image(qdnnHandle_t handle, const char *name, const module_image *image,
+                               CUmodule *cuda, CUfunction *function)
 {
-    char log[200] = "", entry[64];
+    enum { NOT_FOUND = 500 };
+    char log[200] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     const cuda_api *api = handle->context->device.api;
-    CUresult result = api->cuModuleLoadDataEx(&m->cuda, text->data, 2, options, values);
+    CUmodule loaded = NULL;
+    CUresult result = api->cuModuleLoadDataEx(&loaded, image->data, 2, options, values);
     log[sizeof log - 1] = 0;
-    if (result) {
-        m->cuda = NULL;
-        return handle_failed(handle, result, "cuModuleLoadDataEx", "kernel %s%s%s", row->name,
-                             *log ? ": " : "", log);
-    }
-    kernel_entry_name(row, entry, sizeof entry);
-    result = api->cuModuleGetFunction(&m->function, m->cuda, entry);
-    if (result) {
-        api->cuModuleUnload(m->cuda);
-        m->cuda = NULL;
-        return handle_failed(handle, result, "cuModuleGetFunction", "kernel %s", entry);
-    }
-    return allow_shared(handle, m, entry);
+    if (result)
+        return handle_failed(handle, result, "cuModuleLoadDataEx", "kernel %s%s%s", name, *log ? ": " : "",
+                             log);
+    qdnnStatus_t status = QDNN_STATUS_SUCCESS;
+    result = api->cuModuleGetFunction(function, loaded, image->entry);
+    if (result == NOT_FOUND)
+        status = qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                            "the text has no kernel %s (CUDA C: declare it extern \"C\")", image->entry);
+    else if (result)
+        status = handle_failed(handle, result, "cuModuleGetFunction", "kernel %s", image->entry);
+    else if ((result = allow_shared(api, *function, image->shared)))
+        status = handle_failed(handle, result, "cuFuncSetAttribute", "kernel %s, %u bytes of shared memory",
+                               image->entry, image->shared);
+    if (status == QDNN_STATUS_SUCCESS)
+        *cuda = loaded;
+    else
+        api->cuModuleUnload(loaded);
+    return status;
+}
+
+qdnnStatus_t module_load_image(qdnnHandle_t handle, const char *name, const module_image *image,
+                               CUmodule *cuda, CUfunction *function)
+{
+    relaxed r = relax(handle->context->device.api);
+    qdnnStatus_t status = load_image(handle, name, image, cuda, function);
+    relax_end(r);
+    return status;
 }
 
 static qdnnStatus_t load(qdnnHandle_t handle, const kernel_row *row, const bundle_image *text, module *m)
 {
+    char entry[64];
     double start = seconds();
-    relaxed r = relax(handle->context->device.api);
-    qdnnStatus_t status = load_module(handle, row, text, m);
-    relax_end(r);
+    kernel_entry_name(row, entry, sizeof entry);
+    const module_image image = {text->data, entry, kernel_geometry_of(row, &m->spec).shared_dynamic};
+    qdnnStatus_t status = module_load_image(handle, row->name, &image, &m->cuda, &m->function);
     m->load_seconds = seconds() - start;
     return status;
 }

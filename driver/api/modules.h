@@ -27,6 +27,19 @@ qdnnStatus_t module_acquire(qdnnHandle_t handle, const kernel_row *row, const ke
                             bool *was_loaded);
 void module_release(module *m);
 
+/* An image that is none of the cache's: PTX or a cubin, one kernel of it, and the dynamic shared memory that its
+ * launches take. */
+typedef struct module_image {
+    const void *data;
+    const char *entry;
+    unsigned shared;
+} module_image;
+
+/* Loads it; `name` names it in messages. The handle's context is current. */
+qdnnStatus_t module_load_image(qdnnHandle_t handle, const char *name, const module_image *image,
+                               CUmodule *cuda, CUfunction *function);
+void module_unload_image(const context *c, CUmodule cuda);
+
 /* Unloads the modules of a context when its last handle is destroyed; none of them is in use. */
 void modules_drop(const context *c);
 

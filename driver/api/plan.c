@@ -112,11 +112,32 @@ qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *ou
     return QDNN_STATUS_SUCCESS;
 }
 
-void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t bytes)
+void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, kernel_operand needs)
 {
-    plan->bytes[operand] = bytes;
-    plan->align[operand] = (uint8_t)align;
-    plan->operands |= (operand_set)(align > 0) << operand;
+    const operand_set bit = (operand_set)1 << operand;
+    plan->bytes[operand] = needs.bytes;
+    plan->align[operand] = (uint8_t)needs.align;
+    plan->operands |= needs.align ? bit : 0;
+    plan->reads = needs.reads ? plan->reads | bit : plan->reads & ~bit;
+    plan->writes = needs.writes ? plan->writes | bit : plan->writes & ~bit;
+    if (operand == QDNN_OPERAND_ROW_INDEX || operand == QDNN_OPERAND_EXPERT_INDEX)
+        plan_typed(plan, operand, QDNN_DATA_I32);
+}
+
+void plan_typed(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t type)
+{
+    plan->types[operand] = (uint8_t)type;
+}
+
+qdnnStatus_t plan_in_step(qdnnStatus_t status, int number, const char *name, const char *operation)
+{
+    char sentence[400];
+    const bool named = name && *name;
+    if (status == QDNN_STATUS_SUCCESS)
+        return status;
+    qdnnGetLastErrorString(sentence, sizeof sentence);
+    return qdnn_error(status, "step %d %s%s%s(%s): %s", number, named ? "'" : "", named ? name : "",
+                      named ? "' " : "", operation, sentence);
 }
 
 qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
@@ -124,7 +145,7 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle, r->row->operation_name, &plan));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
-        plan_needs(plan, (qdnnOperand_t)i, r->operands[i].align, r->operands[i].bytes);
+        plan_needs(plan, (qdnnOperand_t)i, r->operands[i]);
     plan->repeats = r->repeats;
     plan->takes_rows = r->takes_rows;
     const uint64_t rows = r->spec.row_index ? r->problem.rows : r->problem.m;
@@ -177,7 +198,9 @@ static qdnnStatus_t create(qdnnHandle_t handle, kernel_operation operation, cons
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(request_make(operation, tensor, quant, &r));
-    return plan_create(handle, &r, plan);
+    CHECK_STATUS(plan_create(handle, &r, plan));
+    plan_typed(*plan, operation == KERNEL_DEQUANTIZE ? QDNN_OPERAND_Y : QDNN_OPERAND_X, tensor->type);
+    return QDNN_STATUS_SUCCESS;
 }
 
 qdnnStatus_t qdnnCreateScalePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x, qdnnQuantDescriptor_t quant,
@@ -220,7 +243,9 @@ qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescrip
     CHECK_NOT_NULL(plan);
     request r;
     CHECK_STATUS(request_make_rows(table, quant, y, &r));
-    return plan_create(handle, &r, plan);
+    CHECK_STATUS(plan_create(handle, &r, plan));
+    plan_typed(*plan, QDNN_OPERAND_Y, y->type);
+    return QDNN_STATUS_SUCCESS;
 }
 
 qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor,

@@ -45,8 +45,10 @@ typedef struct plan_step {
 struct qdnnPlan {
     qdnnHandle_t handle;
     operand_set operands;               /* that must be bound */
+    operand_set reads, writes;          /* those that are read, and written; one may be both */
     uint8_t align[QDNN_OPERAND_COUNT];  /* required alignment of each pointer in bytes, a power of two */
     uint64_t bytes[QDNN_OPERAND_COUNT]; /* of each operand */
+    uint8_t types[QDNN_OPERAND_COUNT];  /* qdnnDataType_t of each, as far as it has one; else 0 */
     /* How often the steps are repeated (0 and 1: once), and by how many bytes each operand advances each
      * time. */
     uint64_t repeats, strides[QDNN_OPERAND_COUNT];
@@ -72,12 +74,17 @@ qdnnStatus_t plan_create(qdnnHandle_t handle, const request *r, qdnnPlan_t *plan
 /* Its parts: an empty plan; an operand that must be bound (align 0: the plan does not use it); the launches
  * of a request. The operand `in_workspace` (PLAN_PLACES: none) is at the start of the workspace. */
 qdnnStatus_t plan_new(qdnnHandle_t handle, const char *operation, qdnnPlan_t *plan);
-void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, unsigned align, uint64_t bytes);
+void plan_needs(qdnnPlan_t plan, qdnnOperand_t operand, kernel_operand needs);
+/* The type of an operand's elements, which programs check. */
+void plan_typed(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t type);
 qdnnStatus_t plan_add(qdnnPlan_t plan, const request *r, int in_workspace);
 
 /* Who binds the operands: errors name QDNN_OPERAND_X, or the argument x. */
 typedef enum { BY_BINDINGS, BY_ARGUMENTS } plan_caller;
 const char *plan_place_name(plan_caller by, int place);
+
+/* Repeats the last error, with the step of a schedule or program that it is about; `name` may be null. */
+qdnnStatus_t plan_in_step(qdnnStatus_t status, int number, const char *name, const char *operation);
 
 /* execute.c: checks the bindings and launches. */
 qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
@@ -96,7 +103,9 @@ qdnnStatus_t plan_check_rows(const struct qdnnPlan *plan, int64_t rows);
 /* plan.c: whether the handle's stream is being captured. */
 qdnnStatus_t plan_is_captured(qdnnHandle_t handle, bool *captured);
 
-/* buffers.c: QDNN_CHECK_BUFFERS; the handle's context is current. */
+/* buffers.c: whether two operands, one of them written, may be the same buffer. */
+bool plan_may_coincide(int place, int other);
+/* QDNN_CHECK_BUFFERS; the handle's context is current. */
 qdnnStatus_t plan_check_buffers(qdnnPlan_t plan, const CUdeviceptr at[PLAN_PLACES], plan_caller by);
 
 /* matmul_cublas.c: runs a step that is a product of so many rows on the handle's stream. */

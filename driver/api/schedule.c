@@ -19,14 +19,9 @@ struct qdnnSchedule {
     size_t workspace_bytes;
 };
 
-/* Repeats the last error, with the step that it is about. */
 static qdnnStatus_t in_step(qdnnStatus_t status, int number, const struct qdnnPlan *plan)
 {
-    char sentence[400];
-    if (status == QDNN_STATUS_SUCCESS)
-        return status;
-    qdnnGetLastErrorString(sentence, sizeof sentence);
-    return qdnn_error(status, "step %d (%s): %s", number, plan->info.operation, sentence);
+    return plan_in_step(status, number, NULL, plan->info.operation);
 }
 
 qdnnStatus_t qdnnCreateSchedule(qdnnHandle_t handle, qdnnSchedule_t *schedule)

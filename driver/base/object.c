@@ -18,6 +18,7 @@ static const struct {
     [OBJECT_TRAIN] = {"training descriptor", "qdnnCreateTrainDescriptor"},
     [OBJECT_INTEGER] = {"integer descriptor", "qdnnCreateIntegerDescriptor"},
     [OBJECT_SCHEDULE] = {"schedule", "qdnnCreateSchedule"},
+    [OBJECT_PROGRAM] = {"program", "qdnnCreateProgram"},
 };
 
 /* Unlikely in other data: odd, and not an address in user space. */
@@ -27,6 +28,7 @@ const uint64_t object_marks[OBJECT_KINDS] = {
     [OBJECT_TENSOR] = MARK(OBJECT_TENSOR),   [OBJECT_QUANT] = MARK(OBJECT_QUANT),
     [OBJECT_MATMUL] = MARK(OBJECT_MATMUL),   [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
     [OBJECT_INTEGER] = MARK(OBJECT_INTEGER), [OBJECT_SCHEDULE] = MARK(OBJECT_SCHEDULE),
+    [OBJECT_PROGRAM] = MARK(OBJECT_PROGRAM),
 };
 /* The mark of a destroyed object, which still tells its kind. */
 #define DESTROYED(mark) (~(mark))

@@ -22,6 +22,7 @@ typedef enum {
     OBJECT_TRAIN,
     OBJECT_INTEGER,
     OBJECT_SCHEDULE,
+    OBJECT_PROGRAM,
     OBJECT_KINDS
 } object_kind;
 
@@ -36,6 +37,7 @@ typedef enum {
         qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
         qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
         qdnnSchedule_t: OBJECT_SCHEDULE,                                                                     \
+        qdnnProgram_t: OBJECT_PROGRAM,                                                                       \
         qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \
         default: OBJECT_NONE)
 /* clang-format on */
@@ -62,7 +64,8 @@ static inline bool object_is(const void *object, object_kind kind)
 /* Whether the object uses a device that a parent of this process opened. */
 static inline bool object_is_inherited(const void *object, object_kind kind)
 {
-    return (kind == OBJECT_HANDLE || kind == OBJECT_PLAN || kind == OBJECT_SCHEDULE) &&
+    return (kind == OBJECT_HANDLE || kind == OBJECT_PLAN || kind == OBJECT_SCHEDULE ||
+            kind == OBJECT_PROGRAM) &&
            ((const object_header *)object)[-1].process != process_id();
 }
 qdnnStatus_t object_refuse_inherited(const char *name, const void *object, object_kind kind);

@@ -12,6 +12,7 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
 
 /* Enumerations of cuda.h, which have the size of an int. A CUresult of 0 is success;
  * driver/cuda/cuda_errors.def lists the others. */

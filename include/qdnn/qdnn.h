@@ -9,6 +9,7 @@
  *   matmul.h    products with quantized weights
  *   integer.h   integer products: codes times codes, convolutions
  *   schedule.h  lists of plans that one call runs
+ *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
  *   train.h     operations for training: fake quantization, LSQ
  *   log.h       the log
  *   emit.h      kernels as PTX text (not included here: few programs need it)
@@ -27,6 +28,7 @@
 #include <qdnn/matmul.h>
 #include <qdnn/memory.h>
 #include <qdnn/plan.h>
+#include <qdnn/program.h>
 #include <qdnn/quant.h>
 #include <qdnn/schedule.h>
 #include <qdnn/tensor.h>

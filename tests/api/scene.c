@@ -137,7 +137,7 @@ int scene_held(const scene *s)
     int held = 0;
     for (int i = 0; i < SCENE_BUFFERS; i++)
         held += s->buffers[i] != NULL;
-    return held;
+    return held + (s->arena != NULL);
 }
 
 /* ---- Steps: each can be repeated where it failed ---- */
@@ -386,6 +386,119 @@ static qdnnStatus_t destroy_schedule(scene *s, int which)
     return status;
 }
 
+/* The tensors of the program: one for each operand, and after them the copy of the scales. */
+static qdnnStatus_t create_program(scene *s, int which)
+{
+    (void)which;
+    return qdnnCreateProgram(s->handle, 3, &s->program);
+}
+
+static qdnnStatus_t add_tensor(scene *s, int which)
+{
+    static const char *const names[] = {"x", "y", "codes", "scale", "zero"};
+    const bool is_copy = which == QDNN_OPERAND_COUNT;
+    const int operand = is_copy ? QDNN_OPERAND_SCALE : which;
+    const int64_t bytes = (int64_t)s->bytes[operand];
+    qdnnTensorDescriptor_t shape = NULL;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&shape);
+    status = status ? status : qdnnSetTensorDescriptor(shape, QDNN_DATA_U8, 1, &bytes, NULL);
+    status = status ? status
+                    : qdnnAddTensorToProgram(s->program, is_copy ? "copy" : names[operand],
+                                             is_copy ? QDNN_PROGRAM_INTERMEDIATE : QDNN_PROGRAM_EXTERNAL,
+                                             operand == QDNN_OPERAND_Y ? s->tensor : shape, 0,
+                                             &s->program_tensors[which]);
+    qdnnDestroyTensorDescriptor(shape);
+    return status;
+}
+
+static qdnnStatus_t add_copy(scene *s, int which)
+{
+    (void)which;
+    return qdnnAddCopyToProgram(s->program, "save", s->program_tensors[QDNN_OPERAND_COUNT],
+                                s->program_tensors[QDNN_OPERAND_SCALE]);
+}
+
+static qdnnStatus_t add_fill(scene *s, int which)
+{
+    (void)which;
+    return qdnnAddFillToProgram(s->program, NULL, s->program_tensors[QDNN_OPERAND_Y], 0xA5);
+}
+
+static qdnnStatus_t add_to_program(scene *s, int which)
+{
+    qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
+    qdnnProgramBinding_t bound[QDNN_OPERAND_COUNT];
+    const int count = bind(s, which, bindings);
+    for (int i = 0; i < count; i++) {
+        const qdnnOperand_t operand = bindings[i].operand;
+        bound[i] = (qdnnProgramBinding_t){
+            operand,
+            s->program_tensors[operand == QDNN_OPERAND_SCALE ? (int)QDNN_OPERAND_COUNT : (int)operand], 0};
+    }
+    return qdnnAddPlanToProgram(s->program, "back", s->plans[which], 0, bound, count);
+}
+
+/* To a program that does not run. */
+static qdnnStatus_t add_kernel(scene *s, int which)
+{
+    static const char text[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                               ".visible .entry nothing() { ret; }\n";
+    const qdnnProgramKernel_t kernel = {.size = sizeof kernel,
+                                        .source = QDNN_SOURCE_PTX,
+                                        .text = text,
+                                        .entry = "nothing",
+                                        .grid = {1, 1, 1},
+                                        .block = {1, 1, 1}};
+    qdnnProgram_t program = NULL;
+    (void)which;
+    qdnnStatus_t status = qdnnCreateProgram(s->handle, 1, &program);
+    status = status ? status : qdnnAddKernelToProgram(program, "nothing", &kernel);
+    qdnnDestroyProgram(program);
+    return status;
+}
+
+static qdnnStatus_t compile_program(scene *s, int which)
+{
+    qdnnProgramInfo_t info = {.size = sizeof info};
+    (void)which;
+    qdnnStatus_t status = qdnnCompileProgram(s->program);
+    status = status ? status : qdnnGetProgramInfo(s->program, &info);
+    s->arena_bytes = info.arenaBytes;
+    return status;
+}
+
+static qdnnStatus_t allocate_arena(scene *s, int which)
+{
+    (void)which;
+    return qdnnMalloc(s->handle, &s->arena, s->arena_bytes);
+}
+
+static qdnnStatus_t free_arena(scene *s, int which)
+{
+    (void)which;
+    qdnnStatus_t status = qdnnFree(s->handle, s->arena);
+    s->arena = status ? s->arena : NULL;
+    return status;
+}
+
+static qdnnStatus_t run_program(scene *s, int which)
+{
+    const void *pointers[QDNN_OPERAND_COUNT + 1] = {0};
+    (void)which;
+    for (int i = 0; i <= QDNN_OPERAND_ZERO; i++)
+        pointers[s->program_tensors[i]] = s->buffers[i];
+    return qdnnRunProgram(s->handle, s->program, pointers, QDNN_OPERAND_ZERO + 2, 2, s->arena,
+                          s->arena_bytes);
+}
+
+static qdnnStatus_t destroy_program(scene *s, int which)
+{
+    (void)which;
+    qdnnStatus_t status = qdnnDestroyProgram(s->program);
+    s->program = NULL;
+    return status;
+}
+
 /* Mode tensor, planned and not executed: a product with experts in FP8 that quantizes x first (several
  * kernels, one of which needs more shared memory than a launch gets by default); codes to the order of tensor
  * cores and back. */
@@ -544,10 +657,24 @@ const scene_step scene_steps[] = {
     {"qdnnCreateUnpackPlan", plan_product, PRODUCT_UNPACK, ON_DEVICE},
     {"qdnnCreateSchedule", create_schedule, 0, ON_DEVICE},
     {"qdnnAddToSchedule", add_to_schedule, 2, ON_DEVICE},
+    {"qdnnCreateProgram", create_program, 0, ON_DEVICE},
+    {"qdnnAddTensorToProgram of x", add_tensor, QDNN_OPERAND_X, ON_DEVICE},
+    {"qdnnAddTensorToProgram of y", add_tensor, QDNN_OPERAND_Y, ON_DEVICE},
+    {"qdnnAddTensorToProgram of codes", add_tensor, QDNN_OPERAND_CODES, ON_DEVICE},
+    {"qdnnAddTensorToProgram of scales", add_tensor, QDNN_OPERAND_SCALE, ON_DEVICE},
+    {"qdnnAddTensorToProgram of zeros", add_tensor, QDNN_OPERAND_ZERO, ON_DEVICE},
+    {"qdnnAddTensorToProgram of a copy", add_tensor, QDNN_OPERAND_COUNT, ON_DEVICE},
+    {"qdnnAddCopyToProgram", add_copy, 0, ON_DEVICE},
+    {"qdnnAddFillToProgram", add_fill, 0, ON_DEVICE},
+    {"qdnnAddPlanToProgram", add_to_program, 2, ON_DEVICE},
+    {"qdnnAddKernelToProgram", add_kernel, 0, ON_DEVICE},
+    {"qdnnCompileProgram", compile_program, 0, ON_DEVICE},
+    {"qdnnMalloc of the arena", allocate_arena, 0, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},
     {"qdnnExecute of quantize", execute, 1, ON_DEVICE},
     {"qdnnExecute of dequantize", execute, 2, ON_DEVICE},
     {"qdnnExecuteSchedule", execute_schedule, 0, ON_DEVICE},
+    {"qdnnRunProgram", run_program, 0, ON_DEVICE},
     {"qdnnSynchronize", synchronize, 0, ON_DEVICE},
     {"qdnnCopyToHost of scales", to_host, QDNN_OPERAND_SCALE, ON_DEVICE},
     {"qdnnCopyToHost of zeros", to_host, QDNN_OPERAND_ZERO, ON_DEVICE},
@@ -571,6 +698,7 @@ const scene_step scene_steps[] = {
     {"qdnnCopyToHost of y again", to_host, 10 + QDNN_OPERAND_Y, ON_DEVICE},
 
     {"qdnnDestroySchedule", destroy_schedule, 0, ON_HOST},
+    {"qdnnDestroyProgram", destroy_program, 0, ON_HOST},
     {"qdnnDestroyPlan of scales", destroy_plan, 0, ON_HOST},
     {"qdnnDestroyPlan of quantize", destroy_plan, 1, ON_HOST},
     {"qdnnDestroyPlan of dequantize", destroy_plan, 2, ON_HOST},
@@ -583,6 +711,7 @@ const scene_step scene_steps[] = {
     {"qdnnFree of scales", release, QDNN_OPERAND_SCALE, ON_DEVICE},
     {"qdnnFree of zeros", release, QDNN_OPERAND_ZERO, ON_DEVICE},
     {"qdnnFree of the workspace", release, SCENE_WORKSPACE, ON_DEVICE},
+    {"qdnnFree of the arena", free_arena, 0, ON_DEVICE},
     {"qdnnDestroy", destroy, 0, ON_DESTROY},
     {"qdnnDestroyTensorDescriptor", destroy_tensor, 0, ON_HOST},
     {"qdnnDestroyQuantDescriptor", destroy_quant, 0, ON_HOST},

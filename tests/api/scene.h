@@ -60,6 +60,10 @@ typedef struct scene {
         plans[SCENE_PLANS]; /* scale, quantize, dequantize; LSQ and an integer product, which are made and not
                                       executed; a token into a cache of keys and values */
     qdnnSchedule_t schedule; /* dequantize, once more */
+    qdnnProgram_t program;   /* and again, from a copy of the scales in its arena */
+    int program_tensors[QDNN_OPERAND_COUNT + 1];
+    void *arena;
+    size_t arena_bytes;
     qdnnDeviceInfo_t info;
     size_t bytes[SCENE_BUFFERS];
     void *buffers[SCENE_BUFFERS];          /* of the device, by their operand */

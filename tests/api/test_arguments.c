@@ -238,6 +238,7 @@ TEST_CASE(ApiArguments, KernelsThatFailKillTheHandle)
     CHECK_STATUS_IS(qdnnSynchronize(s.handle), QDNN_STATUS_EXECUTION_FAILED_STICKY);
     CHECK_STATUS_IS(qdnnFree(s.handle, s.buffers[0]), QDNN_STATUS_EXECUTION_FAILED_STICKY);
     OK(qdnnDestroySchedule(s.schedule));
+    OK(qdnnDestroyProgram(s.program));
     for (int i = 0; i < SCENE_PLANS; i++)
         OK(qdnnDestroyPlan(s.plans[i]));
     OK(qdnnDestroy(s.handle));

@@ -18,7 +18,8 @@ enum { CODES = sizeof codes / sizeof codes[0] };
 /* Functions whose failure never makes a call fail: they undo something, and nothing can be done about it.
  */
 static const char *const tolerated[] = {"cuThreadExchangeStreamCaptureMode", "cuCtxPopCurrent_v2",
-                                        "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2", "cuGetErrorName"};
+                                        "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2", "cuEventDestroy_v2",
+                                        "cuGetErrorName"};
 
 static char log_folder[512], log_path[544];
 static cuda_device outer; /* whose context the scene borrows, where it does */
@@ -29,7 +30,8 @@ static CUcontext outer_context;
 static void open_vm(const char *fault, bool checks_buffers)
 {
     char settings[800];
-    snprintf(settings, sizeof settings, "QDNN_CHECK_BUFFERS=%d PTXVM_CHECK=leak PTXVM_LOG=%s PTXVM_FAULT=%s",
+    snprintf(settings, sizeof settings,
+             "QDNN_CHECK_BUFFERS=%d QDNN_TRACE=/dev/null PTXVM_CHECK=leak PTXVM_LOG=%s PTXVM_FAULT=%s",
              checks_buffers, log_path, fault);
     vm_begin(settings);
 }

@@ -14,6 +14,10 @@ static union {
     qdnnTrainDescriptor_t train;
     qdnnPlan_t plan;
     qdnnSchedule_t schedule;
+    qdnnProgram_t program;
+    qdnnProgramInfo_t program_info;
+    qdnnProgramTensorInfo_t program_tensor_info;
+    int count;
     qdnnPlanInfo_t plan_info;
     qdnnDeviceInfo_t device_info;
     qdnnStream_t stream;
@@ -281,6 +285,43 @@ static void check_schedules(qdnnHandle_t h, qdnnPlan_t plan)
     OK(qdnnDestroySchedule(s));
 }
 
+static void check_programs(qdnnHandle_t h, qdnnTensorDescriptor_t t, qdnnPlan_t plan)
+{
+    const qdnnProgramKernel_t kernel = {.size = sizeof kernel, .grid = {1, 1, 1}, .block = {1, 1, 1}};
+    qdnnProgramKernel_t nameless = kernel, function = kernel, argued = kernel;
+    qdnnProgram_t p = NULL;
+    nameless.text = "";
+    function.source = QDNN_SOURCE_FUNCTION;
+    argued.text = argued.entry = "";
+    argued.count = 1;
+    OK(qdnnCreateProgram(h, 1, &p));
+    IS_NULL("handle", qdnnCreateProgram(NULL, 1, &out.program));
+    IS_NULL("program", qdnnCreateProgram(h, 1, NULL));
+    IS_NULL("program", qdnnAddTensorToProgram(NULL, "x", QDNN_PROGRAM_EXTERNAL, t, 0, &out.count));
+    IS_NULL("name", qdnnAddTensorToProgram(p, NULL, QDNN_PROGRAM_EXTERNAL, t, 0, &out.count));
+    IS_NULL("shape", qdnnAddTensorToProgram(p, "x", QDNN_PROGRAM_EXTERNAL, NULL, 0, &out.count));
+    IS_NULL("tensor", qdnnAddTensorToProgram(p, "x", QDNN_PROGRAM_EXTERNAL, t, 0, NULL));
+    IS_NULL("program", qdnnAddPlanToProgram(NULL, "x", plan, 0, NULL, 0));
+    IS_NULL("plan", qdnnAddPlanToProgram(p, "x", NULL, 0, NULL, 0));
+    IS_NULL("bindings", qdnnAddPlanToProgram(p, "x", plan, 0, NULL, 1));
+    IS_NULL("program", qdnnAddCopyToProgram(NULL, "x", 0, 0));
+    IS_NULL("program", qdnnAddFillToProgram(NULL, "x", 0, 0));
+    IS_NULL("program", qdnnAddKernelToProgram(NULL, "x", &kernel));
+    IS_NULL("kernel", qdnnAddKernelToProgram(p, "x", NULL));
+    IS_NULL("step 0 'x' (kernel): kernel->text", qdnnAddKernelToProgram(p, "x", &kernel));
+    IS_NULL("step 0 'x' (kernel): kernel->entry", qdnnAddKernelToProgram(p, "x", &nameless));
+    IS_NULL("step 0 'x' (kernel): kernel->function", qdnnAddKernelToProgram(p, "x", &function));
+    IS_NULL("step 0 'x' (kernel): arguments", qdnnAddKernelToProgram(p, "x", &argued));
+    IS_NULL("program", qdnnCompileProgram(NULL));
+    IS_NULL("program", qdnnGetProgramInfo(NULL, &out.program_info));
+    IS_NULL("info", qdnnGetProgramInfo(p, NULL));
+    IS_NULL("program", qdnnGetProgramTensorInfo(NULL, 0, &out.program_tensor_info));
+    IS_NULL("info", qdnnGetProgramTensorInfo(p, 0, NULL));
+    IS_NULL("handle", qdnnRunProgram(NULL, p, NULL, 0, 0, NULL, 0));
+    IS_NULL("program", qdnnRunProgram(h, NULL, NULL, 0, 0, NULL, 0));
+    OK(qdnnDestroyProgram(p));
+}
+
 static void check_plans(const scene *s)
 {
     qdnnHandle_t h = s->handle;
@@ -334,6 +375,7 @@ static void check_plans(const scene *s)
     IS_NULL("plan", qdnnCreateUnpackPlan(h, m, t, q, NULL));
     OK(qdnnDestroyMatmulDescriptor(m));
     check_schedules(h, s->plans[0]);
+    check_programs(h, t, s->plans[0]);
     IS_NULL("plan", qdnnGetPlanWorkspaceSize(NULL, &out.size));
     IS_NULL("bytes", qdnnGetPlanWorkspaceSize(s->plans[0], NULL));
     IS_NULL("plan", qdnnGetPlanInfo(NULL, &out.plan_info));
@@ -401,6 +443,7 @@ TEST_CASE(ApiNulls, ThatAreFine)
     OK(qdnnDestroy(NULL));
     OK(qdnnDestroyPlan(NULL));
     OK(qdnnDestroySchedule(NULL));
+    OK(qdnnDestroyProgram(NULL));
     OK(qdnnDestroyTensorDescriptor(NULL));
     OK(qdnnDestroyQuantDescriptor(NULL));
     OK(qdnnDestroyMatmulDescriptor(NULL));

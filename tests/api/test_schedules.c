@@ -216,7 +216,7 @@ TEST_CASE(ApiSchedules, KeepsItsPlans)
         check_result(&l, x);
         CHECK_STATUS_IS(qdnnDestroy(handle), QDNN_STATUS_BAD_PARAM);
         CHECK_HAS(last_sentence(),
-                  "the handle still has plans (2) and schedules (1); destroy them before it");
+                  "the handle still has plans (2), schedules (1) and programs (0); destroy them before it");
     }
     layers_end(&l);
     OK(qdnnDestroy(handle));
