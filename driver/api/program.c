@@ -112,9 +112,9 @@ static qdnnStatus_t check_rows(const struct qdnnProgram *program, const struct q
 static qdnnStatus_t add_tensor(qdnnProgram_t program, const char *name, const program_tensor *tensor)
 {
     char *copy = alloc_copy(name);
-    program_tensor *list = copy ? grown(program->tensors, program->n_tensors, &program->room_tensors,
-                                        sizeof *program->tensors)
-                                : NULL;
+    program_tensor *list =
+        copy ? grown(program->tensors, program->n_tensors, &program->room_tensors, sizeof *program->tensors)
+             : NULL;
     if (!list) {
         alloc_free(copy);
         return OUT_OF_MEMORY();
@@ -142,10 +142,11 @@ qdnnStatus_t qdnnAddTensorToProgram(qdnnProgram_t program, const char *name, qdn
     if (byRows != 0 && byRows != 1)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "byRows is %d; it must be 0 or 1", byRows);
     if (!tensor_is_packed(shape))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "the shape of '%s' has strides that are not packed; describe all of its memory, and "
-                          "bind parts of it by their offset",
-                          name);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "the shape of '%s' has strides that are not packed; describe all of its memory, and "
+            "bind parts of it by their offset",
+            name);
     if (byRows)
         CHECK_STATUS(check_rows(program, shape));
     const uint64_t bits = tensor_elements(shape) * (uint64_t)data_type_bits(shape->type);
@@ -233,17 +234,19 @@ static qdnnStatus_t check_rows_of(const struct qdnnProgram *program, const progr
     if (t->row_bytes) {
         if (use->bytes == 0 || use->offset + use->bytes > t->row_bytes * (program->max_rows - 1))
             return QDNN_STATUS_SUCCESS;
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "%s has %llu bytes, and '%s' has %llu rows of %llu; fix: bind a tensor whose rows are "
-                          "those of the operand",
-                          plan_place_name(BY_BINDINGS, use->place), (unsigned long long)use->bytes, t->name,
-                          (unsigned long long)program->max_rows, (unsigned long long)t->row_bytes);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "%s has %llu bytes, and '%s' has %llu rows of %llu; fix: bind a tensor whose rows are "
+            "those of the operand",
+            plan_place_name(BY_BINDINGS, use->place), (unsigned long long)use->bytes, t->name,
+            (unsigned long long)program->max_rows, (unsigned long long)t->row_bytes);
     }
     if (use->writes && t->place == QDNN_PROGRAM_INTERMEDIATE)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM,
-                          "%s is bound to '%s', an intermediate tensor that is not by rows; a run of fewer rows "
-                          "would leave a part of it unwritten: add it with byRows 1",
-                          plan_place_name(BY_BINDINGS, use->place), t->name);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "%s is bound to '%s', an intermediate tensor that is not by rows; a run of fewer rows "
+            "would leave a part of it unwritten: add it with byRows 1",
+            plan_place_name(BY_BINDINGS, use->place), t->name);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -266,8 +269,8 @@ static qdnnStatus_t make_use(const struct qdnnProgram *program, const program_st
     CHECK_STATUS(check_size(t, use));
     if (binding->offset & (plan->align[operand] - 1u))
         return qdnn_error(QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
-                          "bindings[%d].offset is %zu; it must be a multiple of the element's %d bytes", number,
-                          binding->offset, plan->align[operand]);
+                          "bindings[%d].offset is %zu; it must be a multiple of the element's %d bytes",
+                          number, binding->offset, plan->align[operand]);
     return step->per_row ? check_rows_of(program, t, use) : QDNN_STATUS_SUCCESS;
 }
 
@@ -291,10 +294,11 @@ static qdnnStatus_t check_plan_rows(const struct qdnnProgram *program, const pro
     CHECK_STATUS(plan_check_rows(plan, 0));
     uint64_t needed;
     if (__builtin_mul_overflow(step->per_row, program->max_rows, &needed) || needed != plan->rows)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "perRow is %llu and the program has up to %llu rows, but the plan was made for %llu",
-                          (unsigned long long)step->per_row, (unsigned long long)program->max_rows,
-                          (unsigned long long)plan->rows);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "perRow is %llu and the program has up to %llu rows, but the plan was made for %llu",
+            (unsigned long long)step->per_row, (unsigned long long)program->max_rows,
+            (unsigned long long)plan->rows);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -359,10 +363,8 @@ qdnnStatus_t qdnnAddPlanToProgram(qdnnProgram_t program, const char *name, qdnnP
 
 static program_use whole(const struct qdnnProgram *program, int tensor, bool writes)
 {
-    return (program_use){.tensor = tensor,
-                         .bytes = program->tensors[tensor].bytes,
-                         .reads = !writes,
-                         .writes = writes};
+    return (program_use){
+        .tensor = tensor, .bytes = program->tensors[tensor].bytes, .reads = !writes, .writes = writes};
 }
 
 static qdnnStatus_t check_copy(const struct qdnnProgram *program, int to, int from)
@@ -373,11 +375,12 @@ static qdnnStatus_t check_copy(const struct qdnnProgram *program, int to, int fr
     if (to == from)
         return qdnn_error(QDNN_STATUS_BAD_PARAM, "'%s' is copied onto itself", a->name);
     if (a->bytes != b->bytes || a->row_bytes != b->row_bytes)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "'%s' has %llu bytes, %llu of them for each row, and '%s' has %llu and %llu; a copy "
-                          "needs tensors of one size",
-                          a->name, (unsigned long long)a->bytes, (unsigned long long)a->row_bytes, b->name,
-                          (unsigned long long)b->bytes, (unsigned long long)b->row_bytes);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "'%s' has %llu bytes, %llu of them for each row, and '%s' has %llu and %llu; a copy "
+            "needs tensors of one size",
+            a->name, (unsigned long long)a->bytes, (unsigned long long)a->row_bytes, b->name,
+            (unsigned long long)b->bytes, (unsigned long long)b->row_bytes);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -396,7 +399,8 @@ qdnnStatus_t qdnnAddFillToProgram(qdnnProgram_t program, const char *name, int t
     CALL_BEGIN_WITH(program, name, tensor, byte);
     CHECK_NOT_NULL(program);
     CHECK_STATUS(program_check_open(program));
-    CHECK_STATUS(plan_in_step(program_check_tensor(program, "tensor", tensor), program->n_steps, name, "fill"));
+    CHECK_STATUS(
+        plan_in_step(program_check_tensor(program, "tensor", tensor), program->n_steps, name, "fill"));
     program_use use = whole(program, tensor, true);
     return program_append(program, name,
                           &(program_step){.kind = PROGRAM_FILL, .uses = &use, .n_uses = 1, .byte = byte});

@@ -49,7 +49,8 @@ typedef struct program_step {
     char *name;
     program_use *uses; /* a copy's: to, from */
     int n_uses;
-    uint64_t per_row;   /* plans: rows of the plan in each row of a run; 0: all of the plan's rows in each run */
+    uint64_t
+        per_row; /* plans: rows of the plan in each row of a run; 0: all of the plan's rows in each run */
     uint64_t workspace; /* offset of a plan's workspace in the arena */
     union {
         qdnnPlan_t plan;

@@ -19,10 +19,9 @@ static qdnnStatus_t check_written(const struct qdnnProgram *program, int number,
     const program_tensor *t = &program->tensors[use->tensor];
     if (!use->reads || t->place == QDNN_PROGRAM_EXTERNAL || t->first >= 0)
         return QDNN_STATUS_SUCCESS;
-    const qdnnStatus_t status =
-        qdnn_error(QDNN_STATUS_BAD_PARAM,
-                   "reads '%s', which no earlier step writes; fix the order of the steps, or make it external",
-                   t->name);
+    const qdnnStatus_t status = qdnn_error(
+        QDNN_STATUS_BAD_PARAM,
+        "reads '%s', which no earlier step writes; fix the order of the steps, or make it external", t->name);
     return program_in_step(status, number, &program->steps[number]);
 }
 

@@ -10,13 +10,15 @@
 
 static bool is_tensor(qdnnKernelArgumentKind_t kind)
 {
-    return kind == QDNN_KERNEL_ARGUMENT_READ || kind == QDNN_KERNEL_ARGUMENT_WRITE || kind == QDNN_KERNEL_ARGUMENT_READ_WRITE;
+    return kind == QDNN_KERNEL_ARGUMENT_READ || kind == QDNN_KERNEL_ARGUMENT_WRITE ||
+           kind == QDNN_KERNEL_ARGUMENT_READ_WRITE;
 }
 
 static qdnnStatus_t check_number(const qdnnProgramArgument_t *argument, int number)
 {
-    const bool fits = argument->bytes == 4 || argument->bytes == 8 ||
-                      (argument->kind == QDNN_KERNEL_ARGUMENT_NUMBER && (argument->bytes == 1 || argument->bytes == 2));
+    const bool fits =
+        argument->bytes == 4 || argument->bytes == 8 ||
+        (argument->kind == QDNN_KERNEL_ARGUMENT_NUMBER && (argument->bytes == 1 || argument->bytes == 2));
     if (!fits)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                           "arguments[%d].bytes is %d; it must be 4 or 8, for a NUMBER also 1 or 2", number,
@@ -33,8 +35,8 @@ static qdnnStatus_t check_part(const struct qdnnProgram *program, const qdnnProg
     const program_tensor *t = &program->tensors[argument->tensor];
     if (argument->offset > t->bytes)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "arguments[%d].offset is %zu; '%s' has %llu bytes", number, argument->offset, t->name,
-                          (unsigned long long)t->bytes);
+                          "arguments[%d].offset is %zu; '%s' has %llu bytes", number, argument->offset,
+                          t->name, (unsigned long long)t->bytes);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -46,7 +48,8 @@ static qdnnStatus_t check_argument(const struct qdnnProgram *program, const qdnn
     if (argument->kind == QDNN_KERNEL_ARGUMENT_ROWS || argument->kind == QDNN_KERNEL_ARGUMENT_NUMBER)
         return check_number(argument, number);
     return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                      "arguments[%d].kind is %d; it must be a QDNN_KERNEL_ARGUMENT_...", number, (int)argument->kind);
+                      "arguments[%d].kind is %d; it must be a QDNN_KERNEL_ARGUMENT_...", number,
+                      (int)argument->kind);
 }
 
 static qdnnStatus_t check_arguments(const struct qdnnProgram *program, const qdnnProgramKernel_t *kernel)
@@ -65,9 +68,10 @@ static qdnnStatus_t check_kernel(const struct qdnnProgram *program, const qdnnPr
 {
     const bool is_text = kernel->source == QDNN_SOURCE_PTX || kernel->source == QDNN_SOURCE_CUDA;
     if (!is_text && kernel->source != QDNN_SOURCE_FUNCTION)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "kernel->source is %d; it must be QDNN_SOURCE_PTX, QDNN_SOURCE_CUDA or QDNN_SOURCE_FUNCTION",
-                          (int)kernel->source);
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+            "kernel->source is %d; it must be QDNN_SOURCE_PTX, QDNN_SOURCE_CUDA or QDNN_SOURCE_FUNCTION",
+            (int)kernel->source);
     if (is_text)
         CHECK_NOT_NULL_AS("kernel->text", kernel->text);
     if (is_text)
@@ -76,10 +80,11 @@ static qdnnStatus_t check_kernel(const struct qdnnProgram *program, const qdnnPr
         CHECK_NOT_NULL_AS("kernel->function", kernel->function);
     for (int i = 0; i < 3; i++)
         if (kernel->grid[i] == 0 || kernel->block[i] == 0)
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                              "kernel->grid is %u, %u, %u and kernel->block %u, %u, %u; each must be at least 1",
-                              kernel->grid[0], kernel->grid[1], kernel->grid[2], kernel->block[0],
-                              kernel->block[1], kernel->block[2]);
+            return qdnn_error(
+                QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                "kernel->grid is %u, %u, %u and kernel->block %u, %u, %u; each must be at least 1",
+                kernel->grid[0], kernel->grid[1], kernel->grid[2], kernel->block[0], kernel->block[1],
+                kernel->block[2]);
     return check_arguments(program, kernel);
 }
 
@@ -179,7 +184,8 @@ static qdnnStatus_t add(qdnnProgram_t program, const char *name, const qdnnProgr
     return status;
 }
 
-qdnnStatus_t qdnnAddKernelToProgram(qdnnProgram_t program, const char *name, const qdnnProgramKernel_t *kernel)
+qdnnStatus_t qdnnAddKernelToProgram(qdnnProgram_t program, const char *name,
+                                    const qdnnProgramKernel_t *kernel)
 {
     CALL_BEGIN_WITH(program, name, kernel);
     qdnnProgramKernel_t asked = {0};

@@ -40,9 +40,9 @@ static qdnnStatus_t run_copy(const struct qdnnProgram *program, const program_st
                                   address(program, &step->uses[0], run),
                                   address(program, &step->uses[1], run), bytes, handle->stream)
                             : 0;
-    return result ? handle_failed(handle, result, "cuMemcpyDtoDAsync", "%llu bytes",
-                                  (unsigned long long)bytes)
-                  : QDNN_STATUS_SUCCESS;
+    return result
+               ? handle_failed(handle, result, "cuMemcpyDtoDAsync", "%llu bytes", (unsigned long long)bytes)
+               : QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t run_fill(const struct qdnnProgram *program, const program_step *step,
@@ -53,9 +53,8 @@ static qdnnStatus_t run_fill(const struct qdnnProgram *program, const program_st
     CUresult result = bytes ? handle->context->device.api->cuMemsetD8Async(
                                   address(program, &step->uses[0], run), step->byte, bytes, handle->stream)
                             : 0;
-    return result
-               ? handle_failed(handle, result, "cuMemsetD8Async", "%llu bytes", (unsigned long long)bytes)
-               : QDNN_STATUS_SUCCESS;
+    return result ? handle_failed(handle, result, "cuMemsetD8Async", "%llu bytes", (unsigned long long)bytes)
+                  : QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t run_kernel(const struct qdnnProgram *program, const program_step *step,
@@ -86,11 +85,11 @@ qdnnStatus_t program_run_step(const struct qdnnProgram *program, const program_s
                               const program_run *run)
 {
     static qdnnStatus_t (*const runs[PROGRAM_STEP_KINDS])(const struct qdnnProgram *, const program_step *,
-                                                          const program_run *) = {
-        [PROGRAM_PLAN] = run_plan,
-        [PROGRAM_COPY] = run_copy,
-        [PROGRAM_FILL] = run_fill,
-        [PROGRAM_KERNEL] = run_kernel};
+                                                          const program_run *) = {[PROGRAM_PLAN] = run_plan,
+                                                                                  [PROGRAM_COPY] = run_copy,
+                                                                                  [PROGRAM_FILL] = run_fill,
+                                                                                  [PROGRAM_KERNEL] =
+                                                                                      run_kernel};
     return runs[step->kind](program, step, run);
 }
 
@@ -103,12 +102,12 @@ static qdnnStatus_t check_pointers(const struct qdnnProgram *program, const void
         if (t->place != QDNN_PROGRAM_EXTERNAL || t->first < 0 || t->bytes == 0)
             continue;
         if (!pointers[i])
-            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER, "pointers[%d] ('%s') is null; it must not be",
-                              i, t->name);
+            return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER,
+                              "pointers[%d] ('%s') is null; it must not be", i, t->name);
         if ((uintptr_t)pointers[i] & (t->align - 1u))
             return qdnn_error(QDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
-                              "pointers[%d] ('%s') is %p; it must be a multiple of %u", i, t->name, pointers[i],
-                              t->align);
+                              "pointers[%d] ('%s') is %p; it must be a multiple of %u", i, t->name,
+                              pointers[i], t->align);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -126,8 +125,9 @@ static qdnnStatus_t check_run(const struct qdnnProgram *program, qdnnHandle_t ha
                           "count is %d; there must be a pointer for each of the %d tensors", count,
                           program->n_tensors);
     if (rows < 0 || (uint64_t)rows > program->max_rows)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "rows is %lld; the program was made for 0 to %llu",
-                          (long long)rows, (unsigned long long)program->max_rows);
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "rows is %lld; the program was made for 0 to %llu", (long long)rows,
+                          (unsigned long long)program->max_rows);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -153,13 +153,14 @@ static qdnnStatus_t run_steps(const struct qdnnProgram *program, const program_r
         status = program_trace_run(program, run);
     else
         for (int i = 0; i < program->n_steps && status == QDNN_STATUS_SUCCESS; i++)
-            status = program_in_step(program_run_step(program, &program->steps[i], run), i, &program->steps[i]);
+            status =
+                program_in_step(program_run_step(program, &program->steps[i], run), i, &program->steps[i]);
     handle_leave(program->handle, pushed);
     return status;
 }
 
-qdnnStatus_t qdnnRunProgram(qdnnHandle_t handle, qdnnProgram_t program, const void *const *pointers, int count,
-                            int64_t rows, void *arena, size_t arenaBytes)
+qdnnStatus_t qdnnRunProgram(qdnnHandle_t handle, qdnnProgram_t program, const void *const *pointers,
+                            int count, int64_t rows, void *arena, size_t arenaBytes)
 {
     CALL_BEGIN_WITH(handle, program, pointers, count, rows, arena, arenaBytes);
     CHECK_NOT_NULL(handle);

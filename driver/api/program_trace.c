@@ -125,36 +125,49 @@ static void print_step(const struct qdnnProgram *program, int number, const prog
     fprintf(file, "\n");
 }
 
+static qdnnStatus_t failed(const struct qdnnProgram *program, CUresult result, const char *call)
+{
+    return result ? handle_failed(program->handle, result, call, "QDNN_TRACE") : QDNN_STATUS_SUCCESS;
+}
+
+/* The milliseconds from one event to another. */
+static qdnnStatus_t elapsed(const struct qdnnProgram *program, int from, int to, float *time)
+{
+    const program_trace *trace = program->trace;
+    return failed(program,
+                  program->handle->context->device.api->cuEventElapsedTime(time, trace->events[from],
+                                                                           trace->events[to]),
+                  "cuEventElapsedTime");
+}
+
 static qdnnStatus_t print_run(const struct qdnnProgram *program, const program_run *run)
 {
     const program_trace *trace = program->trace;
-    const cuda_api *api = program->handle->context->device.api;
-    float total = 0;
-    CUresult result = api->cuEventSynchronize(trace->events[program->n_steps]);
-    if (!result)
-        result = api->cuEventElapsedTime(&total, trace->events[0], trace->events[program->n_steps]);
-    if (result)
-        return handle_failed(program->handle, result, "cuEventElapsedTime", "QDNN_TRACE");
+    const int last = program->n_steps;
+    float time = 0;
+    CHECK_STATUS(failed(program,
+                        program->handle->context->device.api->cuEventSynchronize(trace->events[last]),
+                        "cuEventSynchronize"));
+    CHECK_STATUS(elapsed(program, 0, last, &time));
     fprintf(trace->file, "run %d of a program: %llu rows, %d steps, %.3f ms on %s\n", trace->runs,
-            (unsigned long long)run->rows, program->n_steps, (double)total,
+            (unsigned long long)run->rows, program->n_steps, (double)time,
             program->handle->context->device.name);
-    for (int i = 0; i < program->n_steps && !result; i++) {
-        float time = 0;
-        result = api->cuEventElapsedTime(&time, trace->events[i], trace->events[i + 1]);
+    for (int i = 0; i < last; i++) {
+        CHECK_STATUS(elapsed(program, i, i + 1, &time));
         print_step(program, i, run, time);
     }
     fflush(trace->file);
-    return result ? handle_failed(program->handle, result, "cuEventElapsedTime", "QDNN_TRACE")
-                  : QDNN_STATUS_SUCCESS;
+    return QDNN_STATUS_SUCCESS;
 }
 
 static qdnnStatus_t record(const struct qdnnProgram *program, int event, bool captured)
 {
     const qdnnHandle_t handle = program->handle;
-    CUresult result = captured ? 0
-                               : handle->context->device.api->cuEventRecord(program->trace->events[event],
-                                                                            handle->stream);
-    return result ? handle_failed(handle, result, "cuEventRecord", "QDNN_TRACE") : QDNN_STATUS_SUCCESS;
+    return captured ? QDNN_STATUS_SUCCESS
+                    : failed(program,
+                             handle->context->device.api->cuEventRecord(program->trace->events[event],
+                                                                        handle->stream),
+                             "cuEventRecord");
 }
 
 /* A run that is being captured cannot be waited for: it is launched as always, and not listed. */

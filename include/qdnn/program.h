@@ -69,7 +69,8 @@ QDNN_API qdnnStatus_t qdnnAddTensorToProgram(qdnnProgram_t program, const char *
 typedef struct {
     qdnnOperand_t operand;
     int tensor;
-    size_t offset; /* of the operand within the tensor, in bytes: the keys in rows of queries, keys and values */
+    size_t
+        offset; /* of the operand within the tensor, in bytes: the keys in rows of queries, keys and values */
 } qdnnProgramBinding_t;
 
 /* Appends a plan. The program keeps a reference to it, so the caller may destroy it.

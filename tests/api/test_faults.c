@@ -17,9 +17,9 @@ enum { CODES = sizeof codes / sizeof codes[0] };
 
 /* Functions whose failure never makes a call fail: they undo something, and nothing can be done about it.
  */
-static const char *const tolerated[] = {"cuThreadExchangeStreamCaptureMode", "cuCtxPopCurrent_v2",
-                                        "cuModuleUnload", "cuDevicePrimaryCtxRelease_v2", "cuEventDestroy_v2",
-                                        "cuGetErrorName"};
+static const char *const tolerated[] = {
+    "cuThreadExchangeStreamCaptureMode", "cuCtxPopCurrent_v2", "cuModuleUnload",
+    "cuDevicePrimaryCtxRelease_v2",      "cuEventDestroy_v2",  "cuGetErrorName"};
 
 static char log_folder[512], log_path[544];
 static cuda_device outer; /* whose context the scene borrows, where it does */

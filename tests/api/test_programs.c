@@ -271,8 +271,8 @@ TEST_CASE(ApiPrograms, ShareWeightsAndPlans)
         for (int i = 0; i < ROWS * 17; i++) { /* eighths times quarters: exact in any order */
             expected[i] = 0;
             for (int k = 0; k < COLUMNS; k++)
-                expected[i] += x[i / 17 * COLUMNS + k] *
-                               ((float)(((i % 17 * COLUMNS + k) * 7 + 2 * 3) % 11 - 5) / 4);
+                expected[i] +=
+                    x[i / 17 * COLUMNS + k] * ((float)(((i % 17 * COLUMNS + k) * 7 + 2 * 3) % 11 - 5) / 4);
         }
         CHECK_EQ_MEM(y, expected, sizeof y);
         CHECK_STATUS_IS(qdnnDestroy(handle), QDNN_STATUS_BAD_PARAM);
@@ -549,11 +549,13 @@ static void *work(void *argument)
     float x[ROWS * 6], y[ROWS * 6], again[ROWS * 6];
     fill(x, ROWS * 6, w->number);
     point(&w->chain, pointers);
-    w->wrong += qdnnCopyToDevice(w->chain.handle, (void *)(uintptr_t)pointers[w->chain.h[0]], x, sizeof x) != 0;
+    w->wrong +=
+        qdnnCopyToDevice(w->chain.handle, (void *)(uintptr_t)pointers[w->chain.h[0]], x, sizeof x) != 0;
     for (int turn = 0; turn < 12; turn++) {
         w->wrong += qdnnRunProgram(w->chain.handle, w->chain.program, pointers, TENSORS, ROWS,
                                    device_buffer_at(&w->chain.arena), w->chain.arena_bytes) != 0;
-        w->wrong += qdnnCopyToHost(w->chain.handle, turn ? again : y, pointers[w->chain.h[LINKS]], sizeof y) != 0;
+        w->wrong +=
+            qdnnCopyToHost(w->chain.handle, turn ? again : y, pointers[w->chain.h[LINKS]], sizeof y) != 0;
         w->wrong += turn && memcmp(y, again, sizeof y) != 0;
     }
     return NULL;
@@ -717,7 +719,10 @@ static void refuse_plans(chain *c, qdnnProgram_t program, qdnnPlan_t fixed, qdnn
             "perRow is 2 and the program has up to 5 rows, but the plan was made for 5");
     REFUSED(qdnnAddPlanToProgram(program, NULL, plan, -1, good, 3), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
             "perRow is -1");
-    REFUSED(qdnnAddPlanToProgram(program, NULL, fixed, 1, (const qdnnProgramBinding_t[]){{QDNN_OPERAND_X, c->h[0], 0}, {QDNN_OPERAND_SCALE, c->w[0], 0}}, 2),
+    REFUSED(qdnnAddPlanToProgram(program, NULL, fixed, 1,
+                                 (const qdnnProgramBinding_t[]){{QDNN_OPERAND_X, c->h[0], 0},
+                                                                {QDNN_OPERAND_SCALE, c->w[0], 0}},
+                                 2),
             QDNN_STATUS_BAD_PARAM, "cannot be executed with fewer rows");
     REFUSED(qdnnAddPlanToProgram(program, NULL, foreign, 1, good, 3), QDNN_STATUS_BAD_PARAM,
             "the plan belongs to another handle");
