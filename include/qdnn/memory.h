@@ -20,7 +20,7 @@ QDNN_API qdnnStatus_t qdnnMalloc(qdnnHandle_t handle, void **pointer, size_t byt
 /* Frees memory from qdnnMalloc, once the device is done with it.
  *   handle   any of the same context
  *   pointer  may be null
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER for a null handle; _EXECUTION_FAILED for an invalid pointer;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER for a null handle; _BAD_PARAM for an invalid pointer; _EXECUTION_FAILED;
  * _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer);
 
@@ -29,7 +29,8 @@ QDNN_API qdnnStatus_t qdnnFree(qdnnHandle_t handle, void *pointer);
  *   device   destination, device memory
  *   host     source
  *   bytes    may be 0; the pointers are then ignored
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_SIZE_INSUFFICIENT if the allocation ends before so many bytes, and
+ * _BAD_PARAM if it is no device memory, where the driver refuses such a copy; _EXECUTION_FAILED; _EXECUTION_FAILED_STICKY. */
 QDNN_API qdnnStatus_t qdnnCopyToDevice(qdnnHandle_t handle, void *device, const void *host, size_t bytes);
 
 /* Copies to the host after the work already on the handle's stream, and waits for the copy.

@@ -368,6 +368,87 @@ TEST_CASE(ApiBuffers, ChecksAreAskedFor)
     }
 }
 
+/* ---- Copies ---- */
+
+static char copied[1024];
+
+static qdnnStatus_t to_device(qdnnHandle_t h, void *device, void *other, size_t bytes)
+{
+    (void)other;
+    return qdnnCopyToDevice(h, device, copied, bytes);
+}
+
+static qdnnStatus_t to_host(qdnnHandle_t h, void *device, void *other, size_t bytes)
+{
+    (void)other;
+    return qdnnCopyToHost(h, copied, device, bytes);
+}
+
+static qdnnStatus_t onto(qdnnHandle_t h, void *device, void *other, size_t bytes)
+{
+    return qdnnCopyOnDevice(h, device, other, bytes);
+}
+
+static qdnnStatus_t from(qdnnHandle_t h, void *device, void *other, size_t bytes)
+{
+    return qdnnCopyOnDevice(h, other, device, bytes);
+}
+
+static qdnnStatus_t fill(qdnnHandle_t h, void *device, void *other, size_t bytes)
+{
+    (void)other;
+    return qdnnFill(h, device, 1, bytes);
+}
+
+static const struct {
+    const char *name;
+    qdnnStatus_t (*copy)(qdnnHandle_t h, void *device, void *other, size_t bytes);
+    const char *argument;
+} copies[] = {{"ToDevice", to_device, "device"},
+              {"ToHost", to_host, "device"},
+              {"OnDeviceTo", onto, "to"},
+              {"OnDeviceFrom", from, "from"},
+              {"Fill", fill, "device"}};
+
+/* One byte too many, from the start of an allocation and from within it, and what is no device memory: the error names the argument, the
+ * bytes that are left and what to do. The handle lives, and a copy of all that is left succeeds. */
+TEST_ROWS(ApiBuffers, CopiesBeyondTheirAllocation, copies)
+{
+    NEED_PTXVM;
+    enum { BYTES = 100, INSIDE = 60, OTHER = 500 };
+    static char host[OTHER];
+    qdnnHandle_t h = NULL;
+    void *device = NULL, *other = NULL;
+    char part[256];
+    vm_begin("PTXVM_CHECK=all");
+    OK(qdnnCreate(&h));
+    OK(qdnnMalloc(h, &device, BYTES));
+    OK(qdnnMalloc(h, &other, OTHER));
+    OK(qdnnFill(h, device, 0, BYTES));
+    OK(qdnnFill(h, other, 0, OTHER));
+    for (size_t at = 0; at < BYTES; at += INSIDE) {
+        void *here = (char *)device + at;
+        const size_t left = BYTES - at;
+        snprintf(
+            part, sizeof part,
+            "%s is %p, with %zu bytes to the end of its allocation; this call needs %zu: pass at most %zu",
+            copies[index].argument, here, left, left + 1, left);
+        CHECK_STATUS_IS(copies[index].copy(h, here, other, left + 1),
+                        QDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+        CHECK_HAS(last_sentence(), part);
+        OK(copies[index].copy(h, here, other, left));
+    }
+    snprintf(part, sizeof part, "%s is %p, which is not device memory", copies[index].argument, (void *)host);
+    CHECK_STATUS_IS(copies[index].copy(h, host, other, 1), QDNN_STATUS_BAD_PARAM);
+    CHECK_HAS(last_sentence(), part);
+    CHECK_HAS(last_sentence(), "qdnnMalloc");
+    OK(qdnnFree(h, device));
+    OK(qdnnFree(h, other));
+    OK(qdnnSynchronize(h));
+    OK(qdnnDestroy(h));
+    vm_end();
+}
+
 /* ---- Calls without an argument for it ---- */
 
 TEST_CASE(ApiBuffers, OneShotCallsWithoutTheArgument)

@@ -190,7 +190,9 @@ int fsync(int file)
 /* The file is closed all the same, as on Linux. */
 int close(int file)
 {
-    int failed = fails("close", EIO);
+    int mode = fcntl(file, F_GETFL);
+    int failed =
+        fails(mode != -1 && (mode & O_ACCMODE) != O_RDONLY ? "close of what was written" : "close", EIO);
     int status = NEXT(close)(file);
     if (failed)
         errno = EIO;

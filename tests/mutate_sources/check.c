@@ -41,7 +41,7 @@ static bool run_check(project *p, const source *s, const char *copy)
     tool_text line = {0};
     /* Warnings that the compiler gives unasked are mistakes that nobody would leave in; VLAs come from sizes that are not constant any more. */
     tool_printf(&line,
-                "cd '%s' && %.*s -O0 -DSOURCE_CHECK -Wno-all -Wno-extra -Wreturn-type -Wvla -Werror -iquote "
+                "cd '%s' && %.*s -O0 -DSOURCE_CHECK -Wno-all -Wno-extra -Wreturn-type -Wvla -Werror -I "
                 "'%s/%.*s' -S -o "
                 "'%s/check.s' '%s' >/dev/null 2>'%s/check.log' && grep -q source_mutant_is_here '%s/check.s'",
                 folder, length, flags, p->root, (int)(slash ? slash - s->path : 0), s->path, p->build, copy,

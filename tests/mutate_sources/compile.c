@@ -28,9 +28,10 @@ int compile_copy(const char *root, const char *copies, char **command)
         list[n++] = command[i];
         if (!copy_of(root, copies, command[i], path, sizeof path))
             continue;
-        /* Headers in quotes lie beside the original. */
+        /* Headers in quotes lie beside the original. As the last of -I: -iquote would come before the others, for every header
+         * that this one includes ("qdnn/types.h" is not what lies in tools/qdnn). */
         snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(command[i], '/') - command[i]), command[i]);
-        list[n - 1] = "-iquote";
+        list[n - 1] = "-I";
         list[n++] = folder;
         list[n++] = path;
     }

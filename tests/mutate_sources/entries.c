@@ -141,6 +141,7 @@ void entries_free(entries *e)
 
 typedef struct recorder {
     entries *e;
+    double longest;
     bool again;
     int next, n_done, n_wanted;
     bool failed;
@@ -151,10 +152,16 @@ static void blocks_path(const recorder *r, int job, char *path, size_t size)
     snprintf(path, size, "%s/blocks%d.%d", r->e->p->build, (int)getpid(), job);
 }
 
+/* Times differ from run to run: a record that was ended a little earlier will do. */
+static bool is_wanted_now(const recorder *r, const entry *e)
+{
+    return r->again || !e->is_recorded || (e->status == TOO_LONG && e->seconds < 0.8 * r->longest);
+}
+
 static pool_answer record_next(void *user, int job, started *out)
 {
     recorder *r = user;
-    while (r->next < r->e->count && r->e->list[r->next].is_recorded && !r->again)
+    while (r->next < r->e->count && !is_wanted_now(r, &r->e->list[r->next]))
         r->next++;
     if (r->next == r->e->count || r->failed)
         return POOL_FINISHED;
@@ -167,7 +174,7 @@ static pool_answer record_next(void *user, int job, started *out)
     }
     if (file >= 0)
         close(file);
-    *out = (started){.entry = &r->e->list[r->next++], .limit = 900};
+    *out = (started){.entry = &r->e->list[r->next++], .limit = r->longest};
     snprintf(out->settings[0], sizeof out->settings[0], "SOURCE_BLOCKS=%s", path);
     return r->failed ? POOL_FINISHED : POOL_START;
 }
@@ -203,16 +210,24 @@ static void record_ended(void *user, int job, entry *e, int status, double secon
     e->is_recorded = true;
     r->failed = write_record(r, job, e) != TOOL_OK || r->failed;
     project_progress("tests run without a mistake", ++r->n_done, r->n_wanted);
-    if (status != 0 && status != SKIPPED)
+    if (status != 0 && status != SKIPPED && status != TOO_LONG)
         fprintf(stderr, "%s fails without a mistake (%d) and is left out\n", e->name, status);
 }
 
-int entries_record(entries *e, int jobs, bool again)
+int entries_too_long(const entries *e)
+{
+    int n = 0;
+    for (int i = 0; i < e->count; i++)
+        n += e->list[i].status == TOO_LONG;
+    return n;
+}
+
+int entries_record(entries *e, int jobs, double longest, bool again)
 {
     char scratch[PATH_MAX];
-    recorder r = {.e = e, .again = again};
+    recorder r = {.e = e, .longest = longest, .again = again};
     for (int i = 0; i < e->count; i++)
-        r.n_wanted += again || !e->list[i].is_recorded;
+        r.n_wanted += is_wanted_now(&r, &e->list[i]);
     if (r.n_wanted == 0)
         return TOOL_OK;
     snprintf(scratch, sizeof scratch, "%s/scratch%d", e->p->build, (int)getpid());

@@ -6,15 +6,19 @@
 
 #include <sys/types.h>
 
-enum { JOBS_MAX = 64, SKIPPED = 77 /* SKIP_RETURN_CODE of cmake/TestGroups.cmake */ };
+enum {
+    JOBS_MAX = 64,
+    SKIPPED = 77, /* SKIP_RETURN_CODE of cmake/TestGroups.cmake */
+    TOO_LONG = -1 /* it was ended */
+};
 
 typedef struct entry {
     const char *name, *folder;
     const char **command;     /* ends in null */
     const char **environment; /* NAME=VALUE; ends in null */
     bool is_recorded;
-    int status;     /* without a mutant: 0, SKIPPED, or it fails */
-    double seconds; /* without a mutant */
+    int status;     /* without a mutant: 0, SKIPPED, TOO_LONG, or it fails */
+    double seconds; /* of processor time, without a mutant */
     bool is_busy;   /* some tests write files with fixed names: an entry never runs twice at the same time */
 } entry;
 
@@ -28,8 +32,11 @@ typedef struct entries {
 /* The entries whose name contains one of the parts that commas separate (null: all), with what earlier runs recorded of them. With
  * `only_recorded`, those without a record are left out. */
 int entries_read(entries *e, const project *p, const char *parts, bool only_recorded);
-/* Runs those that have no record, without a mutant; all of them if `again`. */
-int entries_record(entries *e, int jobs, bool again);
+/* Runs those that have no record, without a mutant; all of them if `again`. Those that take more than `longest` seconds of processor
+ * time are ended, and will not judge any mutant; an earlier record of that kind counts unless more time is given now. */
+int entries_record(entries *e, int jobs, double longest, bool again);
+/* How many were left out because they take too long. */
+int entries_too_long(const entries *e);
 /* Marks in reaches[mutant * count + entry] which entries reach the block of which mutant. */
 int entries_reach(const entries *e, bool *reaches);
 void entries_free(entries *e);
@@ -39,7 +46,7 @@ void entries_free(entries *e);
 typedef struct started {
     entry *entry;
     char settings[3][4200]; /* NAME=VALUE in addition to its environment; empty: none */
-    double limit;           /* seconds, after which it is ended; 0: none */
+    double limit;           /* seconds of processor time, after which it is ended */
 } started;
 
 typedef enum pool_answer { POOL_START, POOL_WAIT, POOL_FINISHED } pool_answer;
@@ -50,7 +57,7 @@ typedef struct pool {
     const char *scratch; /* a folder: TMPDIR of the entries is within it */
     /* What a job is to run next. POOL_WAIT: nothing until another job has ended. */
     pool_answer (*next)(void *user, int job, started *out);
-    /* The exit status, 128 + signal, or -1 if the limit was reached. */
+    /* The exit status, 128 + signal, or TOO_LONG; the processor time of the entry and of what it has started and waited for. */
     void (*ended)(void *user, int job, entry *e, int status, double seconds);
 } pool;
 

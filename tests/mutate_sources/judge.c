@@ -106,7 +106,7 @@ static pool_answer judge_next(void *user, int job, started *out)
         }
         char path[PATH_MAX];
         hit_path(j, one->mutant, path, sizeof path);
-        *out = (started){.entry = e, .limit = 20 + 10 * e->seconds};
+        *out = (started){.entry = e, .limit = 5 + 10 * e->seconds};
         snprintf(out->settings[0], sizeof out->settings[0], "SOURCE_MUTANT=%d",
                  j->p->mutants[one->mutant].number);
         snprintf(out->settings[1], sizeof out->settings[1], "SOURCE_HIT=%s", path);
@@ -127,7 +127,7 @@ static void judge_ended(void *user, int job, entry *e, int status, double second
         return;
     m->outcome = NOTICED;
     m->why = e->name;
-    m->hung = status == -1;
+    m->hung = status == TOO_LONG;
     finish(j, one);
 }
 

@@ -16,7 +16,7 @@ enum { PLACES_MAX = 64 };
 typedef struct options {
     uint64_t seed;
     int count, jobs;
-    double limit;
+    double limit, longest;
     const char *only, *tests;
     const char *at[PLACES_MAX];
     int n_at;
@@ -65,6 +65,14 @@ static int parse_limit(void *user, const char *value)
     return status;
 }
 
+static int parse_longest(void *user, const char *value)
+{
+    unsigned long long n = 0;
+    const int status = parse_number(value, 1, 1000000, &n);
+    ((options *)user)->longest = (double)n;
+    return status;
+}
+
 static int parse_only(void *user, const char *value)
 {
     ((options *)user)->only = value;
@@ -92,6 +100,7 @@ static const tool_option table[] = {
     {"--count", true, parse_count, 0},
     {"--jobs", true, parse_jobs, 0},
     {"--limit", true, parse_limit, 0},
+    {"--longest", true, parse_longest, 0},
     {"--only", true, parse_only, 0},
     {"--tests", true, parse_tests, 0},
     {"--at", true, parse_at, 0},
@@ -112,6 +121,7 @@ static const char usage[] =
     "  --tests PART  only tests with one of these parts, separated by commas, in their names\n"
     "  --limit S     give up on a mutant after tests that take so many seconds without it (0: run all that "
     "reach it)\n"
+    "  --longest S   leave out tests that take more than so many seconds of processor time (900)\n"
     "  --jobs N      so many tests side by side\n"
     "  --list        show the mutants and do not run anything\n"
     "  --recorded    only tests that an earlier run has recorded\n"
@@ -173,7 +183,7 @@ static int run_tests(project *p, const options *o)
     if (!status)
         status = entries_read(&e, p, o->tests, o->recorded);
     if (!status)
-        status = entries_record(&e, o->jobs, o->again);
+        status = entries_record(&e, o->jobs, o->longest, o->again);
     if (!status)
         status = judge(p, &e, &how);
     if (!status) {
@@ -183,6 +193,9 @@ static int run_tests(project *p, const options *o)
         printf("\nseed %llu, %d mistakes that do not compile were dropped; all mutants: %s\n",
                (unsigned long long)o->seed, p->n_dropped, path);
     }
+    if (!status && (entries_too_long(&e) > 0 || o->limit > 0 || o->tests || o->recorded))
+        printf("not every test was tried (%d of %d take too long): the score is a lower bound\n",
+               entries_too_long(&e), e.count);
     entries_free(&e); /* it holds the names of tests that the report shows */
     return status;
 }
@@ -214,7 +227,10 @@ int main(int argc, char **argv)
     if (argc > 5 && strcmp(argv[1], "--compile") == 0)
         return compile_copy(argv[2], argv[3], argv + 4);
     const tool_command_line line = {table, sizeof table / sizeof table[0], take_operand};
-    options o = {.seed = (uint64_t)time(NULL), .count = 60, .jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    options o = {.seed = (uint64_t)time(NULL),
+                 .count = 60,
+                 .longest = 900,
+                 .jobs = (int)sysconf(_SC_NPROCESSORS_ONLN)};
     o.jobs = o.jobs < 1 ? 1 : o.jobs > JOBS_MAX ? JOBS_MAX : o.jobs;
     int status = tool_parse_options(&line, &o, argc, argv);
     if (status || o.help) {

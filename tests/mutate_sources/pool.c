@@ -1,5 +1,6 @@
 /* Runs entries of CTest side by side, each in a process group of its own that is ended when it takes too long. */
-#define _XOPEN_SOURCE 700 /* nftw */
+#define _DEFAULT_SOURCE 1   /* wait4 */
+#define _XOPEN_SOURCE   700 /* nftw */
 #include "mutate_sources/entries.h"
 
 #include <errno.h>
@@ -45,10 +46,12 @@ static void empty_folder(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A mutant may loop while it writes or allocates. */
-static void limit_resources(void)
+/* A mutant may loop, also while it writes or allocates. */
+static void limit_resources(const started *s)
 {
+    const rlim_t seconds = (rlim_t)s->limit + 1;
     const rlim_t gibibyte = (rlim_t)1 << 30;
+    setrlimit(RLIMIT_CPU, &(struct rlimit){seconds, seconds + 1});
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){8 * gibibyte, 8 * gibibyte});
     setrlimit(RLIMIT_DATA, &(struct rlimit){8 * gibibyte, 8 * gibibyte});
@@ -67,7 +70,7 @@ static void set(const char *setting)
 static _Noreturn void run_child(const started *s, const char *temporary)
 {
     setpgid(0, 0);
-    limit_resources();
+    limit_resources(s);
     const int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++)
         dup2(null, i);
@@ -99,27 +102,43 @@ static int start(const pool *p, job *j, int index)
     return TOOL_OK;
 }
 
-static void end(const pool *p, job *j, int index, int status)
+static double seconds_of(const struct timeval *t)
+{
+    return (double)t->tv_sec + 1e-6 * (double)t->tv_usec;
+}
+
+static void end(const pool *p, job *j, int index, int status, const struct rusage *used)
 {
     kill(-j->process, SIGKILL); /* what the entry has started and left running */
     j->process = 0;
     j->what.entry->is_busy = false;
-    p->ended(p->user, index, j->what.entry, status, now() - j->start);
+    p->ended(p->user, index, j->what.entry, status,
+             seconds_of(&used->ru_utime) + seconds_of(&used->ru_stime));
 }
 
-/* Whether it has ended, by itself or now. */
+static int status_of(int status)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return WTERMSIG(status) == SIGXCPU ? TOO_LONG : 128 + WTERMSIG(status);
+}
+
+/* Whether it has ended, by itself or now. On a busy machine it may take several times its processor time; only what waits for
+ * something that does not come takes WAITS times that. */
 static bool look_at(const pool *p, job *j, int index)
 {
+    enum { WAITS = 8 };
     int status;
-    if (waitpid(j->process, &status, WNOHANG) == j->process) {
-        end(p, j, index, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    struct rusage used;
+    if (wait4(j->process, &status, WNOHANG, &used) == j->process) {
+        end(p, j, index, status_of(status), &used);
         return true;
     }
-    if (j->what.limit == 0 || now() - j->start < j->what.limit)
+    if (now() - j->start < 60 + WAITS * j->what.limit)
         return false;
     kill(-j->process, SIGKILL);
-    waitpid(j->process, &status, 0);
-    end(p, j, index, -1);
+    wait4(j->process, &status, 0, &used);
+    end(p, j, index, TOO_LONG, &used);
     return true;
 }
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /* The library, the virtual machine and the commands; not the tests, the demo, the benchmarks. */
-static const char *const folders[] = {"base",    "driver", "files", "host_ref",
-                                      "kernels", "ptxgen", "ptxvm", "tools"};
+static const char *const folders[] = {"base",     "boards",  "clock",  "driver", "files",
+                                      "host_ref", "kernels", "ptxgen", "ptxvm",  "tools"};
 
 /* ---- Reading ---- */
 
