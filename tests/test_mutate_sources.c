@@ -1,11 +1,14 @@
 /* The tool behind `./run mutate --sources`: tokens, the mistakes that it finds, what it makes of a file, the list of known ones. */
 #include "mutate_sources/known.h"
+#include "mutate_sources/project.h"
 #include "mutate_sources/rewrite.h"
 #include "support/process.h"
 #include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 const char tool_program[] = "qdnn_tests"; /* for the messages of tools/output.c */
 
@@ -278,6 +281,53 @@ TEST_CASE(MutateSources, RecordsTheBlocksThatWereReached)
     }
     source_free(&b.s);
     temp_dir_remove(b.folder);
+}
+
+/* ---- The compiler ---- */
+
+static int write_text(const char *folder, const char *name, const char *text)
+{
+    char path[700];
+    tool_text out = {0};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    tool_append(&out, text, strlen(text));
+    const int status = tool_write(path, &out);
+    tool_text_free(&out);
+    return status;
+}
+
+/* The copy is compiled in the place of its source, finds headers beside the source, and every other header where the source finds it, even if
+ * one of the same name lies in a folder beside the source. */
+TEST_CASE(MutateSources, ACopyFindsTheHeadersOfItsSource)
+{
+    static const char source[] = "#include \"beside.h\"\n#include \"kind/types.h\"\nBESIDE TYPES here;\n";
+    static const struct {
+        const char *name, *text;
+    } files[] = {{"root/tools/a.c", "this is not what is compiled\n"},
+                 {"root/tools/beside.h", "#define BESIDE static\n"},
+                 {"root/tools/kind/types.h", "#error \"another one\"\n"},
+                 {"root/include/kind/types.h", "#define TYPES const int\n"},
+                 {"copies/tools/a.c", source}};
+    char folder[256], root[300], copies[300], file[350], include[320];
+    temp_dir_make(folder, sizeof folder);
+    process_result made =
+        process_run("cd %s && mkdir -p root/tools/kind root/include/kind copies/tools", folder);
+    CHECK_EQ_I64(made.status, 0);
+    process_free(&made);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        CHECK_EQ_I64(write_text(folder, files[i].name, files[i].text), TOOL_OK);
+    snprintf(root, sizeof root, "%s/root", folder);
+    snprintf(copies, sizeof copies, "%s/copies", folder);
+    snprintf(file, sizeof file, "%s/tools/a.c", root);
+    snprintf(include, sizeof include, "-I%s/include", root);
+    char *command[] = {"cc", include, "-fsyntax-only", file, NULL};
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(compile_copy(root, copies, command) ? 100 : 101);
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    temp_dir_remove(folder);
 }
 
 /* ---- The reviewed list ---- */
