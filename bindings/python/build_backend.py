@@ -1,20 +1,25 @@
-"""Builds the wheel: the package, the library as CMake makes it, and the headers, which the constants come from.
+"""Builds the wheel: the package, the library as CMake makes it, and the headers, which the constants come from; and the source
+distribution, which is the project's own files under the package's.
 
 It needs CMake and a C compiler, and no other Python package.
 """
 
 import base64
 import hashlib
+import io
 import os
+import re
 import subprocess
 import sysconfig
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
-NAME, VERSION = "qdnn", "0.1.0"
+NAME = "qdnn"
+VERSION = re.search(r'^version = "(.*)"', (HERE / "pyproject.toml").read_text(), re.M).group(1)
 INFO = f"{NAME}-{VERSION}.dist-info"
 
 
@@ -23,8 +28,22 @@ def build_library(folder):
     options = ["-DQDNN_BUILD_TESTS=OFF", "-DQDNN_BUILD_BENCH=OFF"]
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
     jobs = str(os.cpu_count() or 1)
+    print("building libqdnn.so; pip shows the progress with -v", flush=True)
     subprocess.run(["cmake", "--build", str(folder), "--target", "qdnn", "-j", jobs], check=True)
     return (Path(folder) / "libqdnn.so").resolve()
+
+
+def metadata():
+    """What pip and an index show."""
+    text = (HERE / "pyproject.toml").read_text()
+    field = lambda name: re.search(rf'^{name} = "(.*)"', text, re.M).group(1)
+    head = [
+        "Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {VERSION}", f"Summary: {field('description')}",
+        "License: Apache-2.0", "Classifier: License :: OSI Approved :: Apache Software License",
+        "Classifier: Programming Language :: C", "Classifier: Programming Language :: Python :: 3",
+        f"Requires-Python: {field('requires-python')}", "Requires-Dist: numpy", "Description-Content-Type: text/markdown",
+    ]  # fmt: skip
+    return ("\n".join(head) + "\n\n" + (HERE / "README.md").read_text()).encode()
 
 
 def contents(library):
@@ -34,32 +53,70 @@ def contents(library):
     for path in sorted((SOURCE / "include" / "qdnn").glob("*.h")):
         yield f"qdnn/include/{path.name}", path.read_bytes()
     yield "qdnn/libqdnn.so", library.read_bytes()
-    yield f"{INFO}/METADATA", (
-        f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\nRequires-Dist: numpy\n"
-    ).encode()
+    yield f"{INFO}/METADATA", metadata()
     yield f"{INFO}/LICENSE", (SOURCE / "LICENSE").read_bytes()
 
 
-def platform_tag():
-    return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+def newest_glibc(library):
+    """The newest version of glibc whose symbols the library asks for."""
+    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes())
+    return max((int(major), int(minor)) for major, minor in versions)
+
+
+def platform_tag(library):
+    """A manylinux tag, as the library depends on glibc alone; the platform's own where that is another system."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    if platform.startswith("linux_"):
+        platform = "manylinux_{}_{}".format(*newest_glibc(library)) + platform[len("linux") :]
+    return "py3-none-" + platform
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    folder = Path(metadata_directory) / INFO
+    folder.mkdir()
+    (folder / "METADATA").write_bytes(metadata())
+    return INFO
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    tag = platform_tag()
-    file_name = f"{NAME}-{VERSION}-{tag}.whl"
     record = []
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(
-        Path(wheel_directory) / file_name, "w", zipfile.ZIP_DEFLATED
-    ) as wheel:
+    with tempfile.TemporaryDirectory() as folder:
+        library = build_library(folder)
+        tag = platform_tag(library)
+        file_name = f"{NAME}-{VERSION}-{tag}.whl"
         wheel_info = f"Wheel-Version: 1.0\nGenerator: qdnn\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-        for name, data in [*contents(build_library(folder)), (f"{INFO}/WHEEL", wheel_info)]:
-            wheel.writestr(name, data)
-            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            record.append(f"{name},sha256={digest},{len(data)}")
-        record.append(f"{INFO}/RECORD,,")
-        wheel.writestr(f"{INFO}/RECORD", "\n".join(record) + "\n")
+        with zipfile.ZipFile(Path(wheel_directory) / file_name, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for name, data in [*contents(library), (f"{INFO}/WHEEL", wheel_info)]:
+                wheel.writestr(name, data)
+                digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                record.append(f"{name},sha256={digest},{len(data)}")
+            record.append(f"{INFO}/RECORD,,")
+            wheel.writestr(f"{INFO}/RECORD", "\n".join(record) + "\n")
     return file_name
 
 
+def source_files():
+    """What the library is built from, and the package: as in the checkout."""
+    folders = (
+        "base", "bindings/python", "boards", "clock", "cmake", "demo", "driver", "examples", "files", "host_ref", "include", "kernels", "ptxgen", "ptxvm", "tools", "docs",
+    )  # fmt: skip
+    yield from (SOURCE / name for name in ("CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md"))
+    for folder in folders:
+        for path in sorted((SOURCE / folder).rglob("*")):
+            if path.is_file() and not {"__pycache__", "build"} & set(path.relative_to(SOURCE).parts):
+                yield path
+
+
 def build_sdist(sdist_directory, config_settings=None):
-    raise NotImplementedError("the library is built from the project's own checkout; there is no source distribution")
+    """The checkout's sources, and at the top a pyproject.toml that points at the package below."""
+    root = f"{NAME}-{VERSION}"
+    project = (HERE / "pyproject.toml").read_text().replace('backend-path = ["."]', 'backend-path = ["bindings/python"]')
+    project = project.replace('readme = "README.md"', 'readme = "bindings/python/README.md"')
+    with tarfile.open(Path(sdist_directory) / f"{root}.tar.gz", "w:gz") as archive:
+        for path in source_files():
+            archive.add(path, f"{root}/{path.relative_to(SOURCE)}", recursive=False)
+        for name, data in (("pyproject.toml", project.encode()), ("PKG-INFO", metadata())):
+            entry = tarfile.TarInfo(f"{root}/{name}")
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return f"{root}.tar.gz"

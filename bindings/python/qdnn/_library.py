@@ -19,6 +19,17 @@ class QdnnError(RuntimeError):
         self.status, self.name, self.sentence = status, name, sentence
 
 
+class QdnnValueError(QdnnError, ValueError):
+    """An argument that the library refuses."""
+
+
+class QdnnNotSupported(QdnnError, NotImplementedError):
+    """A valid request that this version, device or driver does not serve."""
+
+
+_ERRORS = {2: QdnnValueError, 3: QdnnNotSupported}  # by the thousands of the status
+
+
 def _find_library():
     named = os.environ.get("QDNN_LIBRARY")
     if named:
@@ -47,7 +58,7 @@ def _read_constants():
 
 
 constants = _read_constants()
-_library = ctypes.CDLL(_find_library())
+_library = ctypes.CDLL(_find_library())  # no call of it holds the interpreter's lock
 _library.qdnnGetErrorString.restype = ctypes.c_char_p
 _library.qdnnGetWeightsName.restype = ctypes.c_char_p
 
@@ -62,7 +73,8 @@ def call(function, *arguments):
     """Calls qdnn<function>; raises QdnnError unless it succeeds."""
     status = getattr(_library, "qdnn" + function)(*arguments)
     if status:
-        raise QdnnError(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
+        kind = _ERRORS.get(status // 1000, QdnnError)
+        raise kind(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
 
 
 def number(prefix, name):
@@ -100,3 +112,13 @@ class Object:
         if getattr(self, "pointer", None):
             getattr(_library, "qdnn" + self._destroy)(self.pointer)
             self.pointer = None
+
+
+def version():
+    """The library's version, "0.1.0"."""
+    number = _library.qdnnGetVersion()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def free_ptx(pointer):
+    _library.qdnnFreePtx(pointer)
