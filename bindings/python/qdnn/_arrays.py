@@ -71,7 +71,7 @@ class Handle(Object):
         if name is not None and "\0" in name:
             raise ValueError(f"the device is {name!r}; a name has no NUL")
         self.pointer, self._destroy = ctypes.c_void_p(), "Destroy"
-        self._free, self._workspace, self._streams = {}, (ctypes.c_void_p(), 0), {None}
+        self._free, self._workspace, self._streams, self.stream = {}, (ctypes.c_void_p(), 0), {None}, None
         if name is None:
             call("Create", ctypes.byref(self.pointer))
         else:
@@ -108,6 +108,7 @@ class Handle(Object):
         """Work that is queued from now on goes to this stream (an address; None: the default one)."""
         call("Synchronize", self.pointer)  # the workspace and freed memory pass from stream to stream
         self._streams.add(stream)
+        self.stream = stream
         call("SetStream", self.pointer, ctypes.c_void_p(stream))
 
     def empty(self):

@@ -242,7 +242,7 @@ class Quantized:
 
     def numpy(self):
         """The parts as numpy arrays, by name."""
-        return {name: part if hasattr(part, "dtype") else part.numpy() for name, part in self.parts.items()}
+        return {name: part.numpy() if hasattr(part, "numpy") else part for name, part in self.parts.items()}
 
     def __reduce__(self):
         return Quantized, (self.shape, self.quantization, self.numpy(), self.prepacked)
