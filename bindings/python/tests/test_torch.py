@@ -2,11 +2,14 @@
 
 import copy
 import io
+import os
 import unittest
 
 import numpy as np
 
 import qdnn
+
+os.environ["QDNN_DEVICE"] = "vm:sm_80"  # as in the other tests: a process emulates one SM
 
 try:
     import torch
