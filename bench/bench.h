@@ -2,6 +2,7 @@
 #ifndef QDNN_BENCH_H
 #define QDNN_BENCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Prints a line of the table and records the figure for bench.json. The strings are copied. */
@@ -16,6 +17,10 @@ double bench_best(void (*work)(void *argument), void *argument, double budget);
 
 /* Shows what is being measured, on terminals only. */
 void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether what has this name belongs to the sample: one of QDNN_BENCH_ONE_IN=N (1: everything), by a hash of the name and of
+ * QDNN_BENCH_SEED. */
+bool bench_is_sampled(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The path of a file in the same folder as bench.json. */
 void bench_beside(const char *name, char *path, size_t size);

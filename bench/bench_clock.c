@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "bench/clock/stream.h"
 
-enum { COLUMNS = 6, MOST = 512 };
+enum { COLUMNS = 6, MOST = 512, EVERYTHING = 4096 };
 
 static const struct stream_row {
     const char *board;
@@ -42,13 +42,25 @@ typedef struct agreement {
     double worst;
 } agreement;
 
-static void add(agreement *a, double low, double high, double published)
+/* Of all figures: by what share a published one lies outside of the interval of the parameters alone; 0 inside. */
+static double outside[EVERYTHING];
+static int n_outside;
+
+/* Without the margin. */
+static double narrow(double us, clock_corner corner)
 {
-    double ratio = (low + high) / 2 / published;
-    if (a->n == MOST)
+    return us / clock_widened(1, corner);
+}
+
+/* Times, without the margin; `ratio` is that of the middle of the interval to what was published. */
+static void add(agreement *a, double low, double high, double published, double ratio)
+{
+    if (a->n == MOST || n_outside == EVERYTHING)
         return;
+    const double by = fmax(0, fmax(1 - published / low, published / high - 1));
+    outside[n_outside++] = by;
     a->errors[a->n++] = fabs(ratio - 1);
-    a->inside += low <= published && published <= high;
+    a->inside += by <= CLOCK_MARGIN;
     a->worst = fabs(ratio - 1) > fabs(a->worst - 1) || !a->worst ? ratio : a->worst;
 }
 
@@ -68,7 +80,8 @@ static void report(const char *name, agreement *a)
     qsort(a->errors, (size_t)a->n, sizeof *a->errors, compare);
     for (int i = 0; i < a->n; i++)
         sum += a->errors[i];
-    snprintf(note, sizeof note, "mean error; median %.1f%%, worst ratio %.2f; %d of %d inside the interval",
+    snprintf(note, sizeof note,
+             "mean error; median %.1f%%, worst ratio %.2f; %d of %d inside the widened interval",
              100 * a->errors[a->n / 2], a->worst, a->inside, a->n);
     bench_report(name, 100 * sum / a->n, "%", note);
 }
@@ -100,7 +113,8 @@ static bool one_stream(const struct stream_row *row, int column, agreement *a)
         fprintf(stderr, "bench: clock: %s: %s\n", row->board, error);
         return false;
     }
-    add(a, gbs[CLOCK_HIGH], gbs[CLOCK_LOW], row->gbs[column]);
+    const double low = narrow(1 / gbs[CLOCK_LOW], CLOCK_LOW), high = narrow(1 / gbs[CLOCK_HIGH], CLOCK_HIGH);
+    add(a, low, high, 1 / row->gbs[column], (1 / low + 1 / high) / 2 / row->gbs[column]);
     return true;
 }
 
@@ -144,16 +158,35 @@ static bool sizes_of(const char *name)
             return false;
         }
         for (int c = 0; c < CLOCK_CORNERS && number == 1; c++)
-            launch[c] = row->us - us[c];
-        if (number > 1)
-            add(warm ? &in_l2 : &from_dram, us[CLOCK_LOW] + launch[CLOCK_LOW],
-                us[CLOCK_HIGH] + launch[CLOCK_HIGH], row->us);
+            launch[c] = row->us - narrow(us[c], (clock_corner)c);
+        if (number == 1)
+            continue;
+        const double low = narrow(us[CLOCK_LOW], CLOCK_LOW) + launch[CLOCK_LOW],
+                     high = narrow(us[CLOCK_HIGH], CLOCK_HIGH) + launch[CLOCK_HIGH];
+        add(warm ? &in_l2 : &from_dram, fmin(low, high), fmax(low, high), row->us,
+            (low + high) / 2 / row->us);
     }
     snprintf(figure, sizeof figure, "clock.size.%s.l2", name);
     report(figure, &in_l2);
     snprintf(figure, sizeof figure, "clock.size.%s.dram", name);
     report(figure, &from_dram);
     return true;
+}
+
+/* Which share of all figures each margin would take in. */
+static void report_margins(void)
+{
+    static const int percent[] = {0, 5, 10, 15, 20};
+    for (size_t i = 0; n_outside && i < sizeof percent / sizeof *percent; i++) {
+        char figure[64];
+        int n = 0;
+        for (int k = 0; k < n_outside; k++)
+            n += outside[k] <= percent[i] / 100.0;
+        snprintf(figure, sizeof figure, "clock.within.%d", percent[i]);
+        bench_report(figure, 100.0 * n / n_outside, "%",
+                     "of all figures above, in the interval of the parameters widened by so many percent");
+    }
+    n_outside = 0;
 }
 
 void bench_clock(void)
@@ -168,5 +201,6 @@ void bench_clock(void)
         ok = streams_of(streams[i]);
     for (size_t i = 0; ok && i < sizeof sizes / sizeof *sizes; i++)
         ok = sizes_of(sizes[i]);
+    report_margins();
     stream_forget();
 }

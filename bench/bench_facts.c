@@ -5,6 +5,7 @@
  *   QDNN_BENCH_FORMATS  q4_k,nf4 or all; by default four that differ most
  *   QDNN_BENCH_ROWS     1,64: numbers of rows; by default all that the shapes have
  *   QDNN_BENCH_SHAPES   all: the matrices of every model and all numbers of rows; by default a few of them
+ *   QDNN_BENCH_ONE_IN   1000: a sample of them, by QDNN_BENCH_SEED
  *   QDNN_BENCH_FACTS    plan: what needs neither ptxas nor a run */
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,13 @@ static bool is_usual(const row *r)
     return (square && few_rows) || (r->m == 1 && (narrow || odd));
 }
 
+static bool is_sampled(const row *r)
+{
+    return bench_is_sampled("%s %s %d %llu %llu %llu", r->on->name, r->format->name, r->mode,
+                            (unsigned long long)r->m, (unsigned long long)r->shape->n,
+                            (unsigned long long)r->shape->k);
+}
+
 /* ---- Every product ---- */
 
 typedef struct totals {
@@ -228,7 +236,7 @@ static void one(FILE *file, const row *r, totals *t)
 {
     facts f;
     char why[256] = "";
-    if (!has_rows(r->m) || (!all_shapes() && !is_usual(r)))
+    if (!has_rows(r->m) || (!all_shapes() && !is_usual(r)) || !is_sampled(r))
         return;
     bench_progress("facts: %s %s M=%llu %llu x %llu on %s", r->format->name, facts_mode_name(r->mode),
                    (unsigned long long)r->m, (unsigned long long)r->shape->n, (unsigned long long)r->shape->k,

@@ -1,6 +1,6 @@
 /* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
  * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
- * bench facts (hours). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
+ * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,11 +145,14 @@ static void all_products(output *out, const board *on)
     for (int f = 0; f < facts_format_count(); f++)
         for (int mode = 0; mode < FACTS_MODES; mode++)
             for (size_t r = 0; r < sizeof all_rows / sizeof *all_rows; r++)
-                for (int s = 0; s < facts_shape_count(); s++)
-                    one(out,
-                        &(time_case){facts_format_at(f)->name, (facts_mode)mode, all_rows[r],
-                                     facts_shape_at(s)->n, facts_shape_at(s)->k},
-                        on, false);
+                for (int s = 0; s < facts_shape_count(); s++) {
+                    const time_case c = {facts_format_at(f)->name, (facts_mode)mode, all_rows[r],
+                                         facts_shape_at(s)->n, facts_shape_at(s)->k};
+                    if (bench_is_sampled("%s %s %d %llu %llu %llu", on->name, c.format, mode,
+                                         (unsigned long long)c.m, (unsigned long long)c.n,
+                                         (unsigned long long)c.k))
+                        one(out, &c, on, getenv("QDNN_BENCH_ONE_IN") != NULL);
+                }
 }
 
 void bench_time(void)

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,27 @@ void bench_progress(const char *format, ...)
     vfprintf(stderr, format, args);
     fflush(stderr);
     va_end(args);
+}
+
+static uint64_t number_in(const char *variable, uint64_t usual)
+{
+    const char *text = getenv(variable);
+    return text && *text ? strtoull(text, NULL, 10) : usual;
+}
+
+bool bench_is_sampled(const char *format, ...)
+{
+    const uint64_t one_in = number_in("QDNN_BENCH_ONE_IN", 1);
+    uint64_t hash = number_in("QDNN_BENCH_SEED", 1) + UINT64_C(0xcbf29ce484222325);
+    char name[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    return one_in < 2 || (hash ^ hash >> 33) % one_in == 0;
 }
 
 void bench_report(const char *name, double value, const char *unit, const char *note)

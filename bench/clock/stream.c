@@ -159,7 +159,7 @@ static bool ask(stream_kind kind, const question *q, const ptxvm_counters *count
                           .l2_bytes = q->l2_bytes};
         ok = clock_parameters_of(q->on, (clock_corner)corner, &p) &&
              clock_run(&kernel.program, &l, &p, &r, &why);
-        us[corner] = ok ? r.us : 0;
+        us[corner] = ok ? clock_widened(r.us, (clock_corner)corner) : 0;
         if (ok)
             clock_result_free(&r);
         else

@@ -33,11 +33,16 @@ typedef struct mbarrier {
     int64_t done[PHASES];
 } mbarrier;
 
+typedef struct barrier {
+    int arrived; /* warps, those that go on among them */
+    int needed;  /* 0: all that have not finished */
+} barrier;
+
 typedef struct block {
     const clock_block *what; /* null: the slot is free */
     warp *warps;
-    int left;    /* warps that have not finished */
-    int waiting; /* at the barrier */
+    int left; /* warps that have not finished */
+    barrier barriers[CLOCK_BARRIERS];
     mbarrier mbarriers[CLOCK_MBARRIERS];
 } block;
 

@@ -219,13 +219,13 @@ static void start_block(machine *m, int of_sm, int slot, double time)
     double start = fmax(time, m->dispatch_free);
     m->dispatch_free = start + m->p->block_interval * m->stands_for;
     b->left = b->what->n_warps;
-    b->waiting = 0;
+    memset(b->barriers, 0, sizeof b->barriers);
     memset(b->mbarriers, 0, sizeof b->mbarriers);
     for (int w = 0; w < b->what->n_warps; w++)
         start_warp(m, of_sm, slot, w, (int64_t)ceil(start));
 }
 
-static void release_barrier(machine *m, int of_sm, block *b, int64_t now);
+static void release_full_barriers(machine *m, int of_sm, block *b, int64_t now);
 
 static void finish_warp(machine *m, int of_sm, int which, warp *w, int64_t now)
 {
@@ -244,8 +244,8 @@ static void finish_warp(machine *m, int of_sm, int which, warp *w, int64_t now)
     w->trace = NULL;
     if (--b->left == 0)
         start_block(m, of_sm, slot, (double)(now + 1) + m->p->block_start);
-    else if (b->waiting && b->waiting == b->left)
-        release_barrier(m, of_sm, b, now);
+    else
+        release_full_barriers(m, of_sm, b, now);
 }
 
 /* ---- Barriers ---- */
@@ -260,19 +260,21 @@ static void release(machine *m, int of_sm, warp *w, int64_t time)
         wake(m, of_sm, scheduler_of(on, w), w->ready > m->now ? w->ready : m->now + 1);
 }
 
-static bool at_barrier(const machine *m, const warp *w)
+static bool at_barrier(const machine *m, const warp *w, int which)
 {
-    return w->trace && w->waiting && w->at &&
-           m->program->instructions[w->trace->steps[w->at - 1]].action == CLOCK_BARRIER;
+    if (!w->trace || !w->waiting || !w->at)
+        return false;
+    const clock_instruction *i = &m->program->instructions[w->trace->steps[w->at - 1]];
+    return i->action == CLOCK_BARRIER && i->barrier == which;
 }
 
-static void release_barrier(machine *m, int of_sm, block *b, int64_t now)
+static void release_barrier(machine *m, int of_sm, block *b, int which, int64_t now)
 {
     int64_t time = now + (int64_t)m->p->barrier_latency;
-    b->waiting = 0;
+    b->barriers[which] = (barrier){0};
     for (int i = 0; i < b->what->n_warps; i++) {
         warp *w = &b->warps[i];
-        if (!at_barrier(m, w))
+        if (!at_barrier(m, w, which))
             continue;
         m->result->waits[w->trace->steps[w->at - 1]][CLOCK_STALL_BARRIER] +=
             (double)(time - w->issued - 1) * m->stands_for;
@@ -282,15 +284,31 @@ static void release_barrier(machine *m, int of_sm, block *b, int64_t now)
     }
 }
 
-static void arrive_at_barrier(machine *m, int of_sm, warp *w, int number, int64_t now)
+static bool is_full(const block *b, int which)
+{
+    const barrier *at = &b->barriers[which];
+    return at->arrived && at->arrived == (at->needed ? at->needed : b->left);
+}
+
+/* A warp that has finished is not waited for. */
+static void release_full_barriers(machine *m, int of_sm, block *b, int64_t now)
+{
+    for (int i = 0; i < CLOCK_BARRIERS; i++)
+        if (is_full(b, i))
+            release_barrier(m, of_sm, b, i, now);
+}
+
+static void arrive_at_barrier(machine *m, int of_sm, warp *w, const clock_instruction *i, int64_t now)
 {
     block *b = &m->sms[of_sm].blocks[w->slot];
-    if (w->at == w->trace->length)
-        return;
-    w->waiting = true;
-    b->waiting++;
-    if (b->waiting == b->left || (number && b->waiting == number))
-        release_barrier(m, of_sm, b, now);
+    const bool is_last = w->at == w->trace->length;
+    if (is_last && !i->number)
+        return; /* it finishes, which counts */
+    w->waiting = i->action == CLOCK_BARRIER && !is_last;
+    b->barriers[i->barrier].needed = i->number;
+    b->barriers[i->barrier].arrived++;
+    if (is_full(b, i->barrier))
+        release_barrier(m, of_sm, b, i->barrier, now);
 }
 
 static bool waits_for_mbarrier(const machine *m, const warp *w, int number)
@@ -407,7 +425,8 @@ static void act(machine *m, int of_sm, warp *w, const clock_instruction *i, int6
         w->fixed_until = now + (int64_t)m->p->fence_latency;
         break;
     case CLOCK_BARRIER:
-        arrive_at_barrier(m, of_sm, w, i->number, now);
+    case CLOCK_BARRIER_ARRIVE:
+        arrive_at_barrier(m, of_sm, w, i, now);
         break;
     case CLOCK_MBAR_ARRIVE:
         arrive_at_mbarrier(m, of_sm, w, i, now);

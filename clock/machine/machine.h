@@ -38,22 +38,29 @@ typedef enum clock_unit {
 
 typedef enum clock_action {
     CLOCK_NOTHING,
-    CLOCK_LOAD,        /* global memory: `sectors` with the shares `l2` and `dram` */
-    CLOCK_STORE,       /* nobody waits for it */
-    CLOCK_ATOMIC,      /* waits for L2 and back */
-    CLOCK_COPY_ASYNC,  /* cp.async: part of the group that the next COMMIT closes */
-    CLOCK_COMMIT,      /* cp.async.commit_group */
-    CLOCK_WAIT_GROUPS, /* until at most `number` groups are open */
-    CLOCK_BARRIER,     /* of the block's warps; with `number` > 0: of that many */
-    CLOCK_MBAR_ARRIVE, /* at mbarrier `number` */
-    CLOCK_MBAR_WAIT,   /* for its next phase, as counted by this warp */
-    CLOCK_COPY_BULK,   /* `sectors` to shared memory; mbarrier `number` waits for them */
-    CLOCK_FENCE,       /* until the warp's stores are visible */
-    CLOCK_SHUFFLE,     /* on CLOCK_SHARED, with its own latency */
+    CLOCK_LOAD,           /* global memory: `sectors` with the shares `l2` and `dram` */
+    CLOCK_STORE,          /* nobody waits for it */
+    CLOCK_ATOMIC,         /* waits for L2 and back */
+    CLOCK_COPY_ASYNC,     /* cp.async: part of the group that the next COMMIT closes */
+    CLOCK_COMMIT,         /* cp.async.commit_group */
+    CLOCK_WAIT_GROUPS,    /* until at most `number` groups are open */
+    CLOCK_BARRIER,        /* `barrier` of the block's warps; with `number` > 0: of that many */
+    CLOCK_BARRIER_ARRIVE, /* counts at `barrier`, and goes on */
+    CLOCK_MBAR_ARRIVE,    /* at mbarrier `number` */
+    CLOCK_MBAR_WAIT,      /* for its next phase, as counted by this warp */
+    CLOCK_COPY_BULK,      /* `sectors` to shared memory; mbarrier `number` waits for them */
+    CLOCK_FENCE,          /* until the warp's stores are visible */
+    CLOCK_SHUFFLE,        /* on CLOCK_SHARED, with its own latency */
     CLOCK_ACTIONS
 } clock_action;
 
-enum { CLOCK_SCOREBOARDS = 6, CLOCK_NO_SCOREBOARD = 7, CLOCK_MBARRIERS = 16, CLOCK_SCHEDULERS = 4 };
+enum {
+    CLOCK_SCOREBOARDS = 6,
+    CLOCK_NO_SCOREBOARD = 7,
+    CLOCK_MBARRIERS = 16,
+    CLOCK_BARRIERS = 16,
+    CLOCK_SCHEDULERS = 4
+};
 
 typedef struct clock_instruction {
     uint8_t unit;   /* clock_unit */
@@ -63,6 +70,7 @@ typedef struct clock_instruction {
         read_barrier; /* the scoreboard that it holds until its result is there, its operands are read; else 7 */
     uint8_t wait_mask; /* of scoreboards that must be free before it issues */
     uint8_t number;    /* of groups, warps or an mbarrier */
+    uint8_t barrier;   /* CLOCK_BARRIER, CLOCK_BARRIER_ARRIVE: which of the block's */
     float
         work; /* CLOCK_TENSOR: multiplications, in units of 16-bit ones with f32 sums; other units: how many turns of the pipe, 0 is 1 */
     float wavefronts; /* passes of the load/store unit; 0 is 1 */

@@ -45,7 +45,7 @@ static clock_action action_of(const sass_inst *i)
     case SASS_SHUFFLE:
         return CLOCK_SHUFFLE;
     case SASS_BARRIER:
-        return sass_has(i, "ARV") ? CLOCK_NOTHING : CLOCK_BARRIER;
+        return sass_has(i, "ARV") ? CLOCK_BARRIER_ARRIVE : CLOCK_BARRIER;
     case SASS_FENCE:
         return sass_is(i, "MEMBAR") && !sass_has(i, "CTA") ? CLOCK_FENCE : CLOCK_NOTHING;
     default:
@@ -118,6 +118,14 @@ static uint8_t barrier_warps(const sass_inst *i)
     return (uint8_t)(threads / WARP);
 }
 
+/* Which one; 0 if a register says so. */
+static uint8_t barrier_number(const sass_inst *i)
+{
+    const char *blank = memchr(i->text, ' ', (size_t)i->text_length);
+    const long number = blank ? strtol(blank + 1, NULL, 0) : 0;
+    return number > 0 && number < CLOCK_BARRIERS ? (uint8_t)number : 0;
+}
+
 /* What blocks of a sample are the first to load, others may find in L2. */
 static double dram_share(const clock_case *what)
 {
@@ -146,8 +154,10 @@ static clock_instruction instruction_of(const sass_inst *i, const clock_case *wh
     out.work = (float)(i->kind == SASS_MMA ? tensor_work(i, what->on, p) : turns_of(i, what->on));
     if (out.action == CLOCK_WAIT_GROUPS)
         out.number = (uint8_t)i->keep;
-    if (out.action == CLOCK_BARRIER)
+    if (i->kind == SASS_BARRIER) {
         out.number = barrier_warps(i);
+        out.barrier = barrier_number(i);
+    }
     if (out.unit == CLOCK_SHARED || out.unit == CLOCK_GLOBAL)
         set_memory(&out, i, line);
     if (what->warm || i->kind == SASS_LOAD || i->kind == SASS_COPY)

@@ -63,6 +63,11 @@ static uint32_t *plain_steps(clock_instruction code[2], int rounds)
     return steps;
 }
 
+double clock_widened(double us, clock_corner corner)
+{
+    return us * (corner == CLOCK_LOW ? 1 - CLOCK_MARGIN : 1 + CLOCK_MARGIN);
+}
+
 bool clock_plain_read(const board *on, clock_corner corner, double bytes, double *us)
 {
     clock_instruction code[2];
@@ -79,13 +84,20 @@ bool clock_plain_read(const board *on, clock_corner corner, double bytes, double
     clock_run_of_blocks run = {(uint64_t)ceil(bytes / ((double)STRIDE * (rounds > 1 ? rounds : 1))), 0};
     clock_launch launch = {.runs = &run, .n_runs = 1, .blocks_per_sm = per_sm};
     bool ok = steps && clock_parameters_of(on, corner, &p) && clock_run(&program, &launch, &p, &r, &why);
-    *us = r.us;
+    *us = fmax(clock_widened(r.us, corner), fmin(r.us, bytes / on->dram_gbs * 1e-3));
     clock_result_free(&r);
     free(steps);
     return ok;
 }
 
 /* ---- A launch ---- */
+
+/* No margin makes a launch faster than its bytes and its instructions can be. */
+static void widen(const board *on, clock_corner corner, clock_result *r)
+{
+    const double bound = fmax(r->dram_bytes / on->dram_gbs * 1e-3, r->issue_bound_us);
+    r->us = fmax(clock_widened(r->us, corner), fmin(r->us, bound));
+}
 
 static bool run_corner(const clock_case *what, const clock_kernel *kernel, clock_corner corner,
                        clock_estimate *out, char *error, size_t size)
@@ -103,6 +115,7 @@ static bool run_corner(const clock_case *what, const clock_kernel *kernel, clock
         snprintf(error, size, "not modelled: %s", why);
         return false;
     }
+    widen(what->on, corner, &out->at[corner]);
     return clock_plain_read(what->on, corner, out->at[corner].dram_bytes, &out->plain_us[corner]);
 }
 

@@ -54,11 +54,13 @@ static clock_instruction action_of(clock_action action, int number)
     return i;
 }
 
-/* A program with one or two warp classes, whose steps are given as instruction numbers. */
+enum { CLASSES = 4 };
+
+/* A program with a few warp classes, whose steps are given as instruction numbers. */
 typedef struct small {
     clock_instruction code[8];
-    uint32_t steps[2][STEPS];
-    clock_trace traces[2];
+    uint32_t steps[CLASSES][STEPS];
+    clock_trace traces[CLASSES];
     uint16_t warps[2][64];
     clock_block blocks[2];
     clock_run_of_blocks runs[2];
@@ -75,11 +77,11 @@ static void add(small *s, int trace, uint32_t instruction, int times)
 /* `warps` warps of class 0 per block. */
 static void set(small *s, int warps, uint64_t blocks, int per_sm)
 {
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < CLASSES; t++)
         s->traces[t].steps = s->steps[t];
     s->blocks[0] = (clock_block){.warps = s->warps[0], .n_warps = warps};
     s->runs[0] = (clock_run_of_blocks){blocks, 0};
-    s->program = (clock_program){s->code, 8, s->traces, 2, s->blocks, 2};
+    s->program = (clock_program){s->code, 8, s->traces, CLASSES, s->blocks, 2};
     s->launch = (clock_launch){.runs = s->runs, .n_runs = 1, .blocks_per_sm = per_sm};
 }
 
@@ -294,6 +296,50 @@ TEST_CASE(ClockMachine, ABarrierWaitsForTheSlowest)
     clock_result r = run(&s, &p);
     CHECK(r.cycles == 100 + 10 + 1);
     CHECK(r.stalls[CLOCK_STALL_BARRIER] == 9 + 99);
+}
+
+/* Two pairs of warps, each with a barrier of its own: the pair with 10 instructions does not wait for that with 100. */
+TEST_CASE(ClockMachine, BarriersOfOtherNumbersAreApart)
+{
+    static small s;
+    clock_parameters p = plain();
+    s.code[0] = plain_instruction(CLOCK_FMA, 1);
+    for (int pair = 0; pair < 2; pair++) {
+        s.code[1 + pair] = action_of(CLOCK_BARRIER, 2);
+        s.code[1 + pair].barrier = (uint8_t)(1 + pair);
+    }
+    for (int t = 0; t < 4; t++) {
+        add(&s, t, 0, t == 0 ? 100 : 10);
+        add(&s, t, 1 + t / 2, 1);
+        add(&s, t, 0, 1);
+        s.warps[0][t] = (uint16_t)t;
+    }
+    set(&s, 4, 1, 1);
+    clock_result r = run(&s, &p);
+    CHECK(r.cycles == 100 + 10 + 1);
+    CHECK(r.stalls[CLOCK_STALL_BARRIER] ==
+          9 + 99 + 9 + 9); /* 10 cycles of the barrier; 90 more for one warp */
+}
+
+/* A warp that only arrives goes on at once; the one that waits for it goes on 10 cycles after its arrival. */
+TEST_CASE(ClockMachine, AnArrivalDoesNotWait)
+{
+    static small s;
+    clock_parameters p = plain();
+    s.code[0] = plain_instruction(CLOCK_FMA, 1);
+    s.code[1] = action_of(CLOCK_BARRIER, 2);
+    s.code[2] = action_of(CLOCK_BARRIER_ARRIVE, 2);
+    s.code[1].barrier = s.code[2].barrier = 3;
+    add(&s, 0, 1, 1);
+    add(&s, 0, 0, 1);
+    add(&s, 1, 0, 50);
+    add(&s, 1, 2, 1);
+    add(&s, 1, 0, 5);
+    s.warps[0][1] = 1;
+    set(&s, 2, 1, 1);
+    clock_result r = run(&s, &p);
+    CHECK(r.cycles == 50 + 10 + 1);
+    CHECK(r.stalls[CLOCK_STALL_BARRIER] == 50 + 9);
 }
 
 TEST_CASE(ClockMachine, ABarrierDoesNotWaitForWarpsThatHaveFinished)

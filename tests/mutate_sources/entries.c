@@ -39,9 +39,20 @@ static const char **texts_of(const json_value *array)
     return list;
 }
 
-static bool is_wanted(const char *name, const char *parts)
+/* NAME.3_of_28, but not NAME.1_of_28. */
+static bool is_later_part(const char *name)
+{
+    int part = 0, parts = 0;
+    const char *dot = strrchr(name, '.');
+    return dot && sscanf(dot, ".%d_of_%d", &part, &parts) == 2 && part > 1;
+}
+
+static bool is_wanted(const char *name, const selection *which)
 {
     char part[256];
+    const char *parts = which->parts;
+    if (which->only_first && is_later_part(name))
+        return false;
     if (!parts)
         return true;
     while (tool_next_part(&parts, part, sizeof part))
@@ -79,7 +90,7 @@ static void forget_last(entries *e)
     *last = (entry){0};
 }
 
-static int take_tests(entries *e, const char *parts, bool only_recorded)
+static int take_tests(entries *e, const selection *which)
 {
     const json_value *tests = json_at(json_root(e->json), "tests");
     e->list = calloc(tests ? (size_t)tests->count + 1 : 1, sizeof *e->list);
@@ -88,7 +99,7 @@ static int take_tests(entries *e, const char *parts, bool only_recorded)
     for (const json_value *one = tests ? tests->first : NULL; one; one = one->next) {
         const char *name = json_string(one, "name");
         const json_value *folder = property(one, "WORKING_DIRECTORY"), *command = json_at(one, "command");
-        if (!name || !command || command->count == 0 || !is_wanted(name, parts))
+        if (!name || !command || command->count == 0 || !is_wanted(name, which))
             continue;
         entry *new = &e->list[e->count++];
         new->name = name;
@@ -98,14 +109,15 @@ static int take_tests(entries *e, const char *parts, bool only_recorded)
         if (!new->command || !new->environment)
             return tool_fail("out of memory");
         read_record(e, new);
-        if (only_recorded && !new->is_recorded)
+        if (which->only_recorded && !new->is_recorded)
             forget_last(e);
     }
-    return e->count > 0 ? TOOL_OK
-                        : tool_fail("there are no tests with '%s' in their names", parts ? parts : "");
+    return e->count > 0
+               ? TOOL_OK
+               : tool_fail("there are no tests with '%s' in their names", which->parts ? which->parts : "");
 }
 
-int entries_read(entries *e, const project *p, const char *parts, bool only_recorded)
+int entries_read(entries *e, const project *p, const selection *which)
 {
     char command[3 * PATH_MAX];
     tool_text text = {0};
@@ -120,7 +132,7 @@ int entries_read(entries *e, const project *p, const char *parts, bool only_reco
         status = tool_read(command, &text);
     if (!status) {
         e->json = json_parse(text.data, text.size, &error);
-        status = e->json ? take_tests(e, parts, only_recorded) : tool_fail("%s: %s", command, error.reason);
+        status = e->json ? take_tests(e, which) : tool_fail("%s: %s", command, error.reason);
     }
     tool_text_free(&text);
     return status;

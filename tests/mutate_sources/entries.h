@@ -29,9 +29,15 @@ typedef struct entries {
     int count;
 } entries;
 
-/* The entries whose name contains one of the parts that commas separate (null: all), with what earlier runs recorded of them. With
- * `only_recorded`, those without a record are left out. */
-int entries_read(entries *e, const project *p, const char *parts, bool only_recorded);
+/* Which entries of CTest are taken. */
+typedef struct selection {
+    const char *parts;  /* of their names, separated by commas, one of which must be there; null: any */
+    bool only_recorded; /* that an earlier run has recorded */
+    bool only_first;    /* of a test that CTest has in several parts (NAME.3_of_28), the first */
+} selection;
+
+/* The entries that are selected, with what earlier runs recorded of them. */
+int entries_read(entries *e, const project *p, const selection *which);
 /* Runs those that have no record, without a mutant; all of them if `again`. Those that take more than `longest` seconds of processor
  * time are ended, and will not judge any mutant; an earlier record of that kind counts unless more time is given now. */
 int entries_record(entries *e, int jobs, double longest, bool again);

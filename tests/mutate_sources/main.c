@@ -20,7 +20,7 @@ typedef struct options {
     const char *only, *tests;
     const char *at[PLACES_MAX];
     int n_at;
-    bool list, again, recorded, help;
+    bool list, again, recorded, first, help;
 } options;
 
 static int parse_number(const char *value, unsigned long long least, unsigned long long most,
@@ -106,6 +106,7 @@ static const tool_option table[] = {
     {"--at", true, parse_at, 0},
     {"--list", false, NULL, offsetof(options, list)},
     {"--recorded", false, NULL, offsetof(options, recorded)},
+    {"--first", false, NULL, offsetof(options, first)},
     {"--again", false, NULL, offsetof(options, again)},
     {"--help", false, NULL, offsetof(options, help)},
 };
@@ -125,6 +126,7 @@ static const char usage[] =
     "  --jobs N      so many tests side by side\n"
     "  --list        show the mutants and do not run anything\n"
     "  --recorded    only tests that an earlier run has recorded\n"
+    "  --first       of tests with many cases, which CTest has in parts, only the first part\n"
     "  --again       record again which tests reach which code\n";
 
 static int take_operand(void *user, const char *argument)
@@ -177,11 +179,12 @@ static void list(const project *p)
 static int run_tests(project *p, const options *o)
 {
     char path[PATH_MAX];
+    const selection which = {o->tests, o->recorded, o->first};
     const judge_options how = {.jobs = o->jobs, .limit = o->limit};
     entries e = {0};
     int status = project_build(p, o->jobs);
     if (!status)
-        status = entries_read(&e, p, o->tests, o->recorded);
+        status = entries_read(&e, p, &which);
     if (!status)
         status = entries_record(&e, o->jobs, o->longest, o->again);
     if (!status)
@@ -193,7 +196,7 @@ static int run_tests(project *p, const options *o)
         printf("\nseed %llu, %d mistakes that do not compile were dropped; all mutants: %s\n",
                (unsigned long long)o->seed, p->n_dropped, path);
     }
-    if (!status && (entries_too_long(&e) > 0 || o->limit > 0 || o->tests || o->recorded))
+    if (!status && (entries_too_long(&e) > 0 || o->limit > 0 || o->tests || o->recorded || o->first))
         printf("not every test was tried (%d of %d take too long): the score is a lower bound\n",
                entries_too_long(&e), e.count);
     entries_free(&e); /* it holds the names of tests that the report shows */
