@@ -347,6 +347,67 @@ int64_t ref_conv_output(int64_t size, int64_t window, int64_t stride, int64_t pa
 void ref_integer_conv2d(const ref_conv_spec *spec, const ref_requantize_spec *requantize, const void *x,
                         const void *w, const int32_t *bias, void *y);
 
+/* ---- Softmax, selection and copies (docs/numerics.md). The functions work on one row; copies on a tensor. ---- */
+
+typedef struct {
+    qdnnDataType_t x, y; /* F32, F16, BF16 */
+    float scale;
+    qdnnDataType_t mask; /* the same types */
+} ref_softmax_spec;
+/* mask [n], slope and sink (one number each) may be null. */
+void ref_softmax(const ref_softmax_spec *spec, int64_t n, const void *x, const void *mask, const float *slope,
+                 const float *sink, void *y);
+
+/* The k largest in descending order, and their places: equal ones by place, NaN last. */
+enum { REF_TOP_MAX = 1024 };
+void ref_top_k(qdnnDataType_t type, const void *x, int64_t n, int64_t k, void *best, int32_t *index);
+
+typedef struct {
+    qdnnDataType_t logits; /* F32, F16, BF16 */
+    int64_t experts, slots;
+    qdnnScores_t scores;
+    int64_t groups, top_groups; /* 1, 1: all experts may be chosen */
+    qdnnGroupScore_t group_score;
+    bool renormalize;
+    float epsilon, factor;
+} ref_route_spec;
+/* bias [experts] may be null; expert and weight are [slots]. */
+void ref_route(const ref_route_spec *spec, const void *logits, const float *bias, int32_t *expert,
+               float *weight);
+
+typedef struct {
+    qdnnDataType_t x, y; /* F32, F16, BF16; the residual is of type y */
+    int64_t slots;
+} ref_combine_spec;
+/* x is [slots, n], weight [slots]; the residual may be null. */
+void ref_combine(const ref_combine_spec *spec, int64_t n, const void *x, const float *weight,
+                 const void *residual, void *y);
+
+/* The settings of a row: those of qdnnSampling_t. */
+typedef struct {
+    float temperature, top_p, min_p;
+    int32_t top_k;
+    float repetition, frequency, presence;
+} ref_sampling;
+enum { REF_SAMPLE_SEGMENT = 1024 };
+/* The token chosen. counts [n] may be null. */
+int32_t ref_sample(const ref_sampling *sampling, qdnnDataType_t type, const void *logits, int64_t n,
+                   const int32_t *counts, uint64_t seed, uint64_t step);
+/* Philox4x32-10. */
+void ref_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4]);
+
+/* One element: y[y_index] = x[x_index]. F32, F16, BF16, F64, F8E4M3, F8E5M2; equal types, of any kind: the bytes. */
+void ref_convert(qdnnDataType_t from, const void *x, int64_t x_index, qdnnDataType_t to, void *y,
+                 int64_t y_index);
+/* All elements of a tensor; strides count elements. */
+enum { REF_COPY_DIMS = 8 };
+typedef struct {
+    qdnnDataType_t x, y;
+    int rank;
+    int64_t dims[REF_COPY_DIMS], x_strides[REF_COPY_DIMS], y_strides[REF_COPY_DIMS];
+} ref_copy_spec;
+void ref_copy(const ref_copy_spec *spec, const void *x, void *y);
+
 #ifdef __cplusplus
 }
 #endif

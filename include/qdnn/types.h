@@ -236,6 +236,18 @@ typedef enum {
     QDNN_ALPHA_COLUMN = 3  /* one f32 per column, on the device */
 } qdnnAlpha_t;
 
+/* Routing: how logits become scores. */
+typedef enum {
+    QDNN_SCORES_SOFTMAX = 0, /* the default */
+    QDNN_SCORES_SIGMOID = 1
+} qdnnScores_t;
+
+/* Routing: the score of a group of experts. */
+typedef enum {
+    QDNN_GROUP_SCORE_LARGEST = 0,    /* the default: the largest score in it */
+    QDNN_GROUP_SCORE_TWO_LARGEST = 1 /* the sum of the two largest */
+} qdnnGroupScore_t;
+
 /* The buffers that operations read and write. */
 typedef enum {
     QDNN_OPERAND_X = 0,     /* plain input tensor */
