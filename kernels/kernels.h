@@ -135,6 +135,24 @@ typedef struct kernel_integer {
     qdnnDataType_t top_index; /* I32, F32 */
 } kernel_integer;
 
+/* Rows of which few elements are chosen: how the work is divided into kernels, in their order. */
+typedef enum {
+    KERNEL_PHASE_WHOLE, /* one kernel does all */
+    KERNEL_PHASE_PARTS, /* the best of each part of a row */
+    KERNEL_PHASE_SUMS,  /* the sums of each part */
+    KERNEL_PHASE_JOIN   /* the result, from those */
+} kernel_phase;
+
+typedef struct kernel_selecting {
+    int phase;       /* kernel_phase */
+    int greedy;      /* sample: the largest, without settings */
+    int counts;      /* sample: tokens that occurred are penalized */
+    int mask;        /* softmax: qdnnDataType_t; 0: none */
+    int slope, sink; /* softmax */
+    uint64_t rounds; /* softmax: rows of so many times 256 elements at most, one per warp; 0: one per block */
+    int staged;      /* softmax: a block keeps its row in shared memory */
+} kernel_selecting;
+
 typedef struct kernel_window {
     int nhwc;
     uint64_t window_h, window_w, window_c; /* window_c: channels per group */
@@ -156,6 +174,7 @@ typedef struct kernel_spec {
     kernel_epilogue epilogue;
     kernel_integer integer;
     kernel_window conv;
+    kernel_selecting select;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
@@ -337,6 +356,9 @@ typedef enum {
     KERNEL_W4A8,
     KERNEL_W4A4,
     KERNEL_INT8_CONV2D,
+    KERNEL_SOFTMAX,
+    KERNEL_TOP_K,
+    KERNEL_SAMPLE,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -474,6 +496,7 @@ typedef struct kernel_problem {
     /* the weights are [K, N] in memory; rows and columns are N and K even so */
     bool w_is_kn;
     uint64_t top;
+    uint64_t parts; /* into which each row is divided; set by steps */
     kernel_conv conv;
     /* if not 0: x A B is added, and `addend` is set in the specification */
     uint64_t lora_rank;

@@ -40,6 +40,7 @@ typedef enum {
     NUMBER_PAGE_STRIDE,
     NUMBER_SLOT_STRIDE,
     NUMBER_HEAD_STRIDE,
+    NUMBER_PARTS,
     NUMBERS
 } kernel_number;
 

@@ -83,6 +83,11 @@ static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},     {"gemv"
 static const choice fp8_types[] = {{"none", 0}, {"e4m3", QDNN_DATA_F8E4M3}, {"e5m2", QDNN_DATA_F8E5M2}, {0}};
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
+static const choice phases[] = {{"whole", KERNEL_PHASE_WHOLE},
+                                {"parts", KERNEL_PHASE_PARTS},
+                                {"sums", KERNEL_PHASE_SUMS},
+                                {"join", KERNEL_PHASE_JOIN},
+                                {0}};
 static const choice tiles[] = {{"1", 1}, {"4", 4}, {"64", 64}, {"128", 128}, {0}};
 static const choice top_indices[] = {{"i32", QDNN_DATA_I32}, {"f32", QDNN_DATA_F32}, {0}};
 
@@ -310,6 +315,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
         spec->conv.window_w > 1 << 15 || spec->conv.window_c < 1 || spec->conv.window_c > 1 << 20)
         return kernel_refuse(error, error_size,
                              "window_h and window_w must be 1 to 2^15, window_c 1 to 2^20");
+    if (spec->select.rounds > 4)
+        return kernel_refuse(error, error_size, "rounds is %llu; it must be 0 to 4",
+                             (unsigned long long)spec->select.rounds);
     if (spec->product.tile_rows < 1 || spec->product.tile_rows > 128)
         return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                              (unsigned long long)spec->product.tile_rows);

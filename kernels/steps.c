@@ -145,6 +145,7 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_PAGE_STRIDE] = {"page_stride", KERNEL_NUMBER, NUMBER_PAGE_STRIDE, 8},
     [NUMBER_SLOT_STRIDE] = {"slot_stride", KERNEL_NUMBER, NUMBER_SLOT_STRIDE, 8},
     [NUMBER_HEAD_STRIDE] = {"head_stride", KERNEL_NUMBER, NUMBER_HEAD_STRIDE, 8},
+    [NUMBER_PARTS] = {"parts", KERNEL_NUMBER, NUMBER_PARTS, 8},
 };
 
 const char *kernel_number_name(kernel_number number)
@@ -232,6 +233,11 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
             (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, kernel_is_product(row) ? 4 : 8};
     if (spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS)
         list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 4};
+    if (spec->select.phase != KERNEL_PHASE_WHOLE)
+        list[n++] = (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, 8};
+    if (kernel_operation_of(row) == KERNEL_SAMPLE && !spec->select.greedy &&
+        spec->select.phase >= KERNEL_PHASE_SUMS)
+        list[n++] = (param_decl){"sums", KERNEL_WORKSPACE, WORKSPACE_OWN, 4};
     number_set numbers = numbers_of(row, spec);
     for (int i = 0; i < NUMBERS; i++)
         if (numbers >> i & 1)
@@ -311,7 +317,8 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_PAGE_SLOTS] = problem->cache.page_slots,
                                  [NUMBER_PAGE_STRIDE] = problem->cache.page_stride,
                                  [NUMBER_SLOT_STRIDE] = problem->cache.slot_stride,
-                                 [NUMBER_HEAD_STRIDE] = problem->cache.head_stride};
+                                 [NUMBER_HEAD_STRIDE] = problem->cache.head_stride,
+                                 [NUMBER_PARTS] = problem->parts};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);

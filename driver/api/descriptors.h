@@ -4,6 +4,7 @@
 
 #include <qdnn/matmul.h>
 #include <qdnn/quant.h>
+#include <qdnn/select.h>
 #include <qdnn/tensor.h>
 #include <qdnn/train.h>
 #include <qdnn/weights.h>
@@ -22,6 +23,11 @@ struct qdnnQuantDescriptor {
 struct qdnnMatmulDescriptor {
     int64_t values[QDNN_MATMUL_ATTRIBUTE_COUNT];
     float alpha, lora_scale;
+};
+
+struct qdnnSelectDescriptor {
+    int64_t values[QDNN_SELECT_ATTRIBUTE_COUNT];
+    float scale;
 };
 
 struct qdnnTrainDescriptor {

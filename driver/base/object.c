@@ -19,6 +19,7 @@ static const struct {
     [OBJECT_INTEGER] = {"integer descriptor", "qdnnCreateIntegerDescriptor"},
     [OBJECT_SCHEDULE] = {"schedule", "qdnnCreateSchedule"},
     [OBJECT_PROGRAM] = {"program", "qdnnCreateProgram"},
+    [OBJECT_SELECT] = {"selection descriptor", "qdnnCreateSelectDescriptor"},
 };
 
 /* Unlikely in other data: odd, and not an address in user space. */
@@ -29,6 +30,7 @@ const uint64_t object_marks[OBJECT_KINDS] = {
     [OBJECT_MATMUL] = MARK(OBJECT_MATMUL),   [OBJECT_TRAIN] = MARK(OBJECT_TRAIN),
     [OBJECT_INTEGER] = MARK(OBJECT_INTEGER), [OBJECT_SCHEDULE] = MARK(OBJECT_SCHEDULE),
     [OBJECT_PROGRAM] = MARK(OBJECT_PROGRAM),
+    [OBJECT_SELECT] = MARK(OBJECT_SELECT),
 };
 /* The mark of a destroyed object, which still tells its kind. */
 #define DESTROYED(mark) (~(mark))

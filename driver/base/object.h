@@ -23,6 +23,7 @@ typedef enum {
     OBJECT_INTEGER,
     OBJECT_SCHEDULE,
     OBJECT_PROGRAM,
+    OBJECT_SELECT,
     OBJECT_KINDS
 } object_kind;
 
@@ -36,6 +37,7 @@ typedef enum {
         qdnnQuantDescriptor_t: OBJECT_QUANT,                                                                 \
         qdnnMatmulDescriptor_t: OBJECT_MATMUL,                                                               \
         qdnnTrainDescriptor_t: OBJECT_TRAIN,                                                                 \
+        qdnnSelectDescriptor_t: OBJECT_SELECT,                                                               \
         qdnnSchedule_t: OBJECT_SCHEDULE,                                                                     \
         qdnnProgram_t: OBJECT_PROGRAM,                                                                       \
         qdnnIntegerDescriptor_t: OBJECT_INTEGER,                                                             \

@@ -31,6 +31,7 @@
 #include <qdnn/program.h>
 #include <qdnn/quant.h>
 #include <qdnn/schedule.h>
+#include <qdnn/select.h>
 #include <qdnn/tensor.h>
 #include <qdnn/train.h>
 #include <qdnn/weights.h>

@@ -9,14 +9,15 @@ enum {
     AHEAD = 4, /* vectors per thread that are under way together */
     /* offsets in `state` */
     COUNT = 0,
-    BIN = 4, /* of the digit that is looked for: its value, keys wanted among those with it, and keys with it */
+    BIN =
+        4, /* of the digit that is looked for: its value, keys wanted among those with it, and keys with it */
     WANTED = 8,
     IN_BIN = 12,
     TOTALS = 16, /* [SELECT_WARPS] */
     HISTOGRAM = TOTALS + 4 * SELECT_WARPS,
     STATE_WORDS = HISTOGRAM / 4 + BINS
 };
-_Static_assert(BINS == SELECT_BLOCK, "a thread for each bin");
+_Static_assert((int)BINS == (int)SELECT_BLOCK, "a thread for each bin");
 _Static_assert(TOP_MAX + POOL_ADDED <= POOL_KEYS, "there is room after the rest was dropped");
 
 static void reset_count(ptx_builder *b, const pool *p)
@@ -57,8 +58,9 @@ static void put(ptx_builder *b, const pool *p, const ptx_val *keys, unsigned cou
             below = ptx_sub(b, ptx_shl(b, ptx_u32(b, 1), p->lane), 1);
     for (unsigned i = 0; i < count; i++) {
         ptx_val place = ptx_add(b, at, ptx_popc(b, ptx_and(b, mask[i], below)));
+        ptx_val to = ptx_at(b, p->keys, place, 8);
         ptx_when(b, good[i]);
-        ptx_st_shared(b, ptx_at(b, p->keys, place, 8), 0, keys[i]);
+        ptx_st_shared(b, to, 0, keys[i]);
         at = ptx_add(b, at, ptx_popc(b, mask[i]));
     }
     ptx_end_if(b);
@@ -92,11 +94,12 @@ static void count_digits(ptx_builder *b, const pool *p, const ptx_val own[OWN], 
     ptx_syncthreads(b);
     for (int i = 0; i < OWN; i++) {
         ptx_val differs = ptx_shr(b, ptx_shr(b, ptx_xor(b, own[i], prefix), shift), 8);
-        ptx_val counts = ptx_setp_and(b, PTX_EQ, differs, ptx_u64(b, 0),
-                                      ptx_setp(b, PTX_NE, own[i], ptx_u64(b, 0)));
+        ptx_val counts =
+            ptx_setp_and(b, PTX_EQ, differs, ptx_u64(b, 0), ptx_setp(b, PTX_NE, own[i], ptx_u64(b, 0)));
         ptx_val digit = ptx_and(b, ptx_cvt(b, PTX_U32, ptx_shr(b, own[i], shift)), BINS - 1);
+        ptx_val bin = ptx_at(b, p->state, digit, 4), one = ptx_u32(b, 1);
         ptx_when(b, counts);
-        ptx_red(b, PTX_ATOM_ADD, PTX_SHARED, ptx_at(b, p->state, digit, 4), HISTOGRAM, ptx_u32(b, 1));
+        ptx_red(b, PTX_ATOM_ADD, PTX_SHARED, bin, HISTOGRAM, one);
     }
     ptx_syncthreads(b);
 }
@@ -130,8 +133,8 @@ static void drop(ptx_builder *b, const pool *p, ptx_val count)
     ptx_val own[OWN];
     for (int i = 0; i < OWN; i++) {
         ptx_val place = ptx_add(b, p->tid, i * SELECT_BLOCK), exists = ptx_setp(b, PTX_LT, place, count);
-        own[i] = ptx_ld_if(b, exists, PTX_SHARED, 0, PTX_U64, ptx_at(b, p->keys, p->tid, 8), 8 * i * SELECT_BLOCK,
-                           ptx_u64(b, 0));
+        own[i] = ptx_ld_if(b, exists, PTX_SHARED, 0, PTX_U64, ptx_at(b, p->keys, p->tid, 8),
+                           8 * i * SELECT_BLOCK, ptx_u64(b, 0));
     }
     find_least(b, p, own);
     reset_count(b, p);
@@ -228,7 +231,8 @@ static void exchange(ptx_builder *b, const pool *p, ptx_val all, ptx_val size, p
 /* A bitonic network over the next power of two. */
 void pool_sort(ptx_builder *b, const pool *p)
 {
-    ptx_val high = ptx_clz(b, ptx_sub(b, p->k, 1)), all = ptx_shl(b, ptx_u32(b, 1), ptx_sub(b, ptx_u32(b, 32), high));
+    ptx_val high = ptx_clz(b, ptx_sub(b, p->k, 1)),
+            all = ptx_shl(b, ptx_u32(b, 1), ptx_sub(b, ptx_u32(b, 32), high));
     ptx_val i = ptx_for(b, ptx_add(b, p->k, p->tid), all, SELECT_BLOCK);
     ptx_st_shared(b, ptx_at(b, p->keys, i, 8), 0, ptx_u64(b, 0));
     ptx_end_for(b);

@@ -15,8 +15,13 @@
 #ifndef QDNN_KERNELS_SELECT_H
 #define QDNN_KERNELS_SELECT_H
 
+#include <math.h>
+
 #include "kernels/emit.h"
 #include "kernels/operations.h"
+
+/* The number below all others: missing elements. */
+#define SELECT_NONE (-INFINITY)
 
 enum { SELECT_BLOCK = 256, SELECT_WARPS = SELECT_BLOCK / 32 };
 
@@ -43,6 +48,23 @@ void span_decode(ptx_builder *b, const span *s, ptx_val v, const ptx_val words[4
                  ptx_val *number);
 /* Whether element `number` + j exists. */
 ptx_val span_has(ptx_builder *b, const span *s, ptx_val number, unsigned j);
+
+/* Eight neighbouring elements of a row as f32, from `number` (u32, a multiple of 8) on, `count` being those of the row; missing ones are
+ * `fill`. `aligned`: the row begins at a multiple of 16 bytes. x receives variables. */
+enum { SELECT_CHUNK = 8 };
+void select_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val row, ptx_val number, ptx_val count,
+                  ptx_val aligned, float fill, ptx_val x[SELECT_CHUNK]);
+
+/* The part of a row that block y of the grid has. */
+typedef struct row_part {
+    ptx_val row;   /* u64: the number of the row, x of the grid */
+    ptx_val n;     /* u32: elements of the row */
+    ptx_val first; /* u32: of the part */
+    ptx_val count; /* u32 */
+} row_part;
+row_part row_part_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args);
+/* Address of element i (u32) of the part's row in a matrix of that type. */
+ptx_val row_part_at(ptx_builder *b, const row_part *p, ptx_val matrix, unsigned bytes, ptx_val i);
 
 /* ---- keys.c ---- */
 
@@ -87,5 +109,36 @@ void pool_add_keys(ptx_builder *b, const pool *p, ptx_val address, ptx_val count
 /* Leaves exactly the k largest, followed by zeros if there are fewer, unsorted; and in order. */
 void pool_reduce(ptx_builder *b, const pool *p);
 void pool_sort(ptx_builder *b, const pool *p);
+
+/* ---- The operations ---- */
+
+kernel_geometry select_geometry(const kernel_row *row, const kernel_spec *spec);
+bool select_is_empty(const kernel_problem *problem);
+
+void emit_top_k(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+bool top_k_takes(const kernel_spec *spec, int operand);
+kernel_operand_text top_k_text(const kernel_spec *spec, int operand);
+void top_k_fix(kernel_spec *spec);
+kernel_operand top_k_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+void top_k_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                 kernel_steps *steps);
+
+enum { SAMPLE_SEGMENT = 1024, SAMPLE_SEGMENTS = 4096, SAMPLE_SETTINGS = 32 /* bytes per row */ };
+void emit_sample(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+bool sample_takes(const kernel_spec *spec, int operand);
+kernel_operand_text sample_text(const kernel_spec *spec, int operand);
+void sample_fix(kernel_spec *spec);
+kernel_operand sample_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+void sample_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                  kernel_steps *steps);
+
+kernel_geometry softmax_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_softmax(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+bool softmax_takes(const kernel_spec *spec, int operand);
+kernel_operand_text softmax_text(const kernel_spec *spec, int operand);
+void softmax_fix(kernel_spec *spec);
+kernel_operand softmax_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+void softmax_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
 
 #endif

@@ -64,3 +64,44 @@ void span_decode(ptx_builder *b, const span *s, ptx_val v, const ptx_val words[4
     for (unsigned i = 0; i < 4; i++)
         emit_widen_word(b, s->type, words[i], x + i * each);
 }
+
+void select_chunk(ptx_builder *b, qdnnDataType_t type, ptx_val row, ptx_val number, ptx_val count,
+                  ptx_val aligned, float fill, ptx_val x[SELECT_CHUNK])
+{
+    ptx_val at = ptx_at(b, row, ptx_cvt(b, PTX_U64, number), element_bytes(type)), loaded[SELECT_CHUNK];
+    for (int i = 0; i < SELECT_CHUNK; i++)
+        x[i] = ptx_var(b, ptx_f32(b, fill));
+    ptx_if(b, ptx_setp_and(b, PTX_LE, ptx_add(b, number, SELECT_CHUNK), count, aligned));
+    emit_load_run(b, type, at, 0, SELECT_CHUNK, loaded);
+    for (int i = 0; i < SELECT_CHUNK; i++)
+        ptx_assign(b, x[i], loaded[i]);
+    ptx_else(b);
+    for (int i = 0; i < SELECT_CHUNK; i++) {
+        ptx_if(b, ptx_setp(b, PTX_LT, i ? ptx_add(b, number, i) : number, count));
+        ptx_assign(b, x[i], emit_load(b, type, at, i * (int)element_bytes(type)));
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
+}
+
+row_part row_part_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args)
+{
+    row_part p = {.row = ptx_cvt(b, PTX_U64, ptx_ctaid_x(b)),
+                  .n = ptx_cvt(b, PTX_U32, args->number[NUMBER_COLUMNS])};
+    p.first = ptx_u32(b, 0);
+    p.count = p.n;
+    if (spec->select.phase != KERNEL_PHASE_PARTS && spec->select.phase != KERNEL_PHASE_SUMS)
+        return p;
+    ptx_val parts = ptx_cvt(b, PTX_U32, args->number[NUMBER_PARTS]);
+    ptx_val each = ptx_div(b, ptx_sub(b, ptx_add(b, p.n, parts), 1), parts);
+    each = ptx_and(b, ptx_add(b, each, SAMPLE_SEGMENT - 1), ~(uint32_t)(SAMPLE_SEGMENT - 1));
+    p.first = ptx_min(b, ptx_mul(b, ptx_ctaid_y(b), each), p.n);
+    p.count = ptx_min(b, each, ptx_sub(b, p.n, p.first));
+    return p;
+}
+
+ptx_val row_part_at(ptx_builder *b, const row_part *p, ptx_val matrix, unsigned bytes, ptx_val i)
+{
+    ptx_val n = ptx_cvt(b, PTX_U64, p->n);
+    return ptx_at(b, matrix, ptx_mad(b, p->row, n, ptx_cvt(b, PTX_U64, i)), bytes);
+}
