@@ -171,6 +171,41 @@ TEST_CASE(ApiNulls, OfIntegers)
     OK(qdnnDestroyIntegerDescriptor(i));
 }
 
+TEST_CASE(ApiNulls, OfSelection)
+{
+    qdnnSelectDescriptor_t s = NULL;
+    memset(&out, 0x5a, sizeof out);
+    OK(qdnnCreateSelectDescriptor(&s));
+    IS_NULL("select", qdnnCreateSelectDescriptor(NULL));
+    IS_NULL("select", qdnnSetSelectAttribute(NULL, QDNN_SELECT_TOP, 4));
+    IS_NULL("select", qdnnGetSelectAttribute(NULL, QDNN_SELECT_TOP, &out.number));
+    IS_NULL("value", qdnnGetSelectAttribute(s, QDNN_SELECT_TOP, NULL));
+    IS_NULL("select", qdnnSetSelectScale(NULL, 0.5f));
+    IS_NULL("select", qdnnGetSelectScale(NULL, &out.real));
+    IS_NULL("scale", qdnnGetSelectScale(s, NULL));
+    OK(qdnnDestroySelectDescriptor(s));
+}
+
+static void check_select_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
+{
+    qdnnSelectDescriptor_t s = NULL;
+    OK(qdnnCreateSelectDescriptor(&s));
+    IS_NULL("handle", qdnnCreateSoftmaxPlan(NULL, t, s, t, &out.plan));
+    IS_NULL("x", qdnnCreateSoftmaxPlan(h, NULL, s, t, &out.plan));
+    IS_NULL("select", qdnnCreateSoftmaxPlan(h, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateSoftmaxPlan(h, t, s, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateSoftmaxPlan(h, t, s, t, NULL));
+    IS_NULL("handle", qdnnCreateTopKPlan(NULL, t, s, &out.plan));
+    IS_NULL("x", qdnnCreateTopKPlan(h, NULL, s, &out.plan));
+    IS_NULL("select", qdnnCreateTopKPlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateTopKPlan(h, t, s, NULL));
+    IS_NULL("handle", qdnnCreateSamplePlan(NULL, t, s, &out.plan));
+    IS_NULL("logits", qdnnCreateSamplePlan(h, NULL, s, &out.plan));
+    IS_NULL("select", qdnnCreateSamplePlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateSamplePlan(h, t, s, NULL));
+    OK(qdnnDestroySelectDescriptor(s));
+}
+
 static void check_integer_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
 {
     static qdnnStatus_t (*const makers[])(qdnnHandle_t, qdnnIntegerDescriptor_t, qdnnTensorDescriptor_t,
@@ -429,6 +464,7 @@ TEST_CASE(ApiNulls, WithAHandle)
         check_memory(&s);
         check_plans(&s);
         check_train_plans(s.handle, s.tensor);
+        check_select_plans(s.handle, s.tensor);
         check_integer_plans(s.handle, s.tensor);
         check_one_shots(&s);
         scene_close(&s);

@@ -255,6 +255,70 @@ static bool conv_data(launcher_case *c)
     return true;
 }
 
+/* Rows of numbers from -3 to 3, some equal. */
+static void fill_rows(int64_t n, float *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)((i * 37 + SEED) % 97) * 0.0625f - 3.0f;
+}
+
+enum { SELECT_M = 5, SELECT_N = 1301, SELECT_TOP = 7 };
+
+static bool softmax_data(launcher_case *c)
+{
+    const ref_softmax_spec spec = {QDNN_DATA_F32, QDNN_DATA_F32, 1.0f, QDNN_DATA_F32};
+    const size_t bytes = SELECT_M * SELECT_N * sizeof(float);
+    float *x = integer_buffer(&c->buffers, QDNN_OPERAND_X, bytes, false),
+          *y = integer_buffer(&c->buffers, QDNN_OPERAND_Y, bytes, true);
+    fill_rows(SELECT_M * SELECT_N, x);
+    for (int64_t row = 0; row < SELECT_M; row++)
+        ref_softmax(&spec, SELECT_N, x + row * SELECT_N, NULL, NULL, NULL, y + row * SELECT_N);
+    set_shape(c, SELECT_M, SELECT_M, SELECT_N);
+    return true;
+}
+
+static bool top_k_data(launcher_case *c)
+{
+    float *x = integer_buffer(&c->buffers, QDNN_OPERAND_X, SELECT_M * SELECT_N * sizeof(float), false),
+          *y = integer_buffer(&c->buffers, QDNN_OPERAND_Y, SELECT_M * SELECT_TOP * sizeof(float), true);
+    int32_t *index = integer_buffer(&c->buffers, QDNN_OPERAND_INDEX, SELECT_M * SELECT_TOP * 4, true);
+    fill_rows(SELECT_M * SELECT_N, x);
+    for (int64_t row = 0; row < SELECT_M; row++)
+        ref_top_k(QDNN_DATA_F32, x + row * SELECT_N, SELECT_N, SELECT_TOP, y + row * SELECT_TOP,
+                  index + row * SELECT_TOP);
+    set_shape(c, SELECT_M, SELECT_M, SELECT_N);
+    c->problem.top = SELECT_TOP;
+    return true;
+}
+
+/* Rows of several kinds: the largest, among all, among some. */
+static bool sample_data(launcher_case *c)
+{
+    static const qdnnSampling_t settings[SELECT_M] = {{0, 1, 0, 0, 1, 0, 0, 0},
+                                                      {1, 1, 0, 0, 1, 0, 0, 0},
+                                                      {0.5f, 1, 0, 50, 1, 0, 0, 0},
+                                                      {2, 0.75f, 0, 0, 1, 0, 0, 0},
+                                                      {1.5f, 0.9f, 0.1f, 30, 1, 0, 0, 0}};
+    float *l = integer_buffer(&c->buffers, QDNN_OPERAND_LOGITS, SELECT_M * SELECT_N * sizeof(float), false);
+    int32_t *index = integer_buffer(&c->buffers, QDNN_OPERAND_INDEX, SELECT_M * 4, true);
+    uint64_t *seed = integer_buffer(&c->buffers, QDNN_OPERAND_SEED, SELECT_M * 8, false),
+             *step = integer_buffer(&c->buffers, QDNN_OPERAND_STEP, SELECT_M * 8, false);
+    memcpy(integer_buffer(&c->buffers, QDNN_OPERAND_SAMPLING, sizeof settings, false), settings,
+           sizeof settings);
+    fill_rows(SELECT_M * SELECT_N, l);
+    for (int64_t row = 0; row < SELECT_M; row++) {
+        const qdnnSampling_t *s = &settings[row];
+        const ref_sampling same = {s->temperature, s->topP,      s->minP,    s->topK,
+                                   s->repetition,  s->frequency, s->presence};
+        seed[row] = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(row + 1);
+        step[row] = (uint64_t)row * 3 + SEED;
+        index[row] =
+            ref_sample(&same, QDNN_DATA_F32, l + row * SELECT_N, SELECT_N, NULL, seed[row], step[row]);
+    }
+    set_shape(c, SELECT_M, SELECT_M, SELECT_N);
+    return true;
+}
+
 static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SCALE] = quant_data,
     [KERNEL_QUANTIZE] = quant_data,
@@ -277,6 +341,9 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_W4A8] = integer_data,
     [KERNEL_W4A4] = integer_data,
     [KERNEL_INT8_CONV2D] = conv_data,
+    [KERNEL_SOFTMAX] = softmax_data,
+    [KERNEL_TOP_K] = top_k_data,
+    [KERNEL_SAMPLE] = sample_data,
 };
 
 /* ---- Which launchers there are ---- */

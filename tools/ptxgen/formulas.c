@@ -39,6 +39,15 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
                     "y[m,n] = t * x_scale[m], then alpha, bias, activation, residual",
     [KERNEL_W4A4] = "y[m,n] = (f32(sum over k of x[m,k] * w[n,k]) * x_scale[m]) * scale[n], then alpha, "
                     "bias, activation, residual",
+    [KERNEL_SOFTMAX] =
+        "t = (x * alpha) + (slope * mask), m the largest t; y = exp(t - m) / long sum of exp(t - m), "
+        "to which a sink adds exp(sink - m)",
+    [KERNEL_TOP_K] = "the `top` largest of each row in descending order, and their indices; equal ones by "
+                     "index; NaN last; 1 <= top <= 1024",
+    [KERNEL_SAMPLE] =
+        "penalties; temperature 0: the largest; else the first token whose running sum of exp((l - "
+        "largest) / temperature), over those that top-k, top-p and min-p keep, is above u * the last "
+        "sum; u by Philox4x32-10 from seed and step",
     [KERNEL_INT8_CONV2D] = "acc = bias[o] + sum over the window of (x - x_zero) * (w - w_zero), nothing for "
                            "padding; y = clamp(R(f32(acc) * multiplier) + y_zero, -128, 127)",
 };

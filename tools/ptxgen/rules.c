@@ -80,7 +80,7 @@ static bool integer_element(const tool_item *item, const kernel_spec *spec, int 
 {
     const kernel_operation operation = kernel_operation_of(item->row);
     const char *text = NULL;
-    if (!item->row->operation->size)
+    if (!item->row->operation->size || item->row->operation->text)
         return false;
     if (operation == KERNEL_TRANSPOSE)
         text = "u8";
@@ -300,7 +300,7 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
                          rule_text text)
 {
     const kernel_operation operation = kernel_operation_of(item->row);
-    if (!item->row->operation->size)
+    if (!item->row->operation->size || item->row->operation->text)
         return false;
     if (operation == KERNEL_TRANSPOSE)
         put(text, "m * rows * columns");
@@ -491,6 +491,7 @@ const char *tool_number_meaning(const kernel_row *row, const char *name)
         {"page_stride", "elements from one page to the next"},
         {"slot_stride", "elements from one slot of a page to the next"},
         {"head_stride", "elements from one head of a slot to the next"},
+        {"parts", "parts of each row, each of a block"},
         {"conv_stride", "height in the upper 32 bits, width in the lower"},
         {"conv_padding", "height in the upper 32 bits, width in the lower"},
         {"conv_dilation", "height in the upper 32 bits, width in the lower"},

@@ -1,0 +1,125 @@
+/* Descriptors of selection: attributes, defaults, and what plans refuse. */
+#include "device/under_test.h"
+#include "test.h"
+
+static void check_refused(qdnnStatus_t status, qdnnStatus_t expected, const char *part)
+{
+    CHECK_EQ_I64(status, expected);
+    CHECK_HAS(qdnnGetLastErrorString(), part);
+}
+
+TEST_CASE(ApiSelect, Attributes)
+{
+    static const struct {
+        qdnnSelectAttribute_t attribute;
+        int64_t preset, good, bad;
+    } cases[] = {{QDNN_SELECT_TOP, 1, 1024, 1025},
+                 {QDNN_SELECT_TOP, 1, 2, 0},
+                 {QDNN_SELECT_GREEDY, 0, 1, 2},
+                 {QDNN_SELECT_COUNTS, 0, 1, -1},
+                 {QDNN_SELECT_MASK, 0, QDNN_DATA_BF16, QDNN_DATA_F64},
+                 {QDNN_SELECT_MASK_ROWS, 0, 7, -1},
+                 {QDNN_SELECT_SLOPE, 0, 1, 2},
+                 {QDNN_SELECT_SINK, 0, 1, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        qdnnSelectDescriptor_t select = NULL;
+        int64_t value = 99;
+        REQUIRE(qdnnCreateSelectDescriptor(&select) == QDNN_STATUS_SUCCESS);
+        CHECK_EQ_I64(qdnnGetSelectAttribute(select, cases[i].attribute, &value), QDNN_STATUS_SUCCESS);
+        CHECK_EQ_I64(value, cases[i].preset);
+        CHECK_EQ_I64(qdnnSetSelectAttribute(select, cases[i].attribute, cases[i].good), QDNN_STATUS_SUCCESS);
+        CHECK_EQ_I64(qdnnSetSelectAttribute(select, cases[i].attribute, cases[i].bad),
+                     QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        qdnnGetSelectAttribute(select, cases[i].attribute, &value);
+        CHECK_EQ_I64(value, cases[i].good);
+        qdnnDestroySelectDescriptor(select);
+    }
+}
+
+TEST_CASE(ApiSelect, Scale)
+{
+    qdnnSelectDescriptor_t select = NULL;
+    float scale = 0;
+    REQUIRE(qdnnCreateSelectDescriptor(&select) == QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(qdnnGetSelectScale(select, &scale), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_F32(scale, 1);
+    CHECK_EQ_I64(qdnnSetSelectScale(select, -0.125f), QDNN_STATUS_SUCCESS);
+    check_refused(qdnnSetSelectScale(select, 1.0f / 0.0f), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                  "scale is inf; it must be a finite number");
+    qdnnGetSelectScale(select, &scale);
+    CHECK_EQ_F32(scale, -0.125f);
+    qdnnDestroySelectDescriptor(select);
+}
+
+static qdnnTensorDescriptor_t tensor(qdnnDataType_t type, int64_t m, int64_t n)
+{
+    qdnnTensorDescriptor_t t = NULL;
+    qdnnCreateTensorDescriptor(&t);
+    CHECK_EQ_I64(qdnnSetTensorDescriptor(t, type, 2, (const int64_t[]){m, n}, NULL), QDNN_STATUS_SUCCESS);
+    return t;
+}
+
+DEVICE_CASE(ApiSelect, Refusals)
+{
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
+    qdnnTensorDescriptor_t x = tensor(QDNN_DATA_F32, 6, 40),
+                           wide = tensor(QDNN_DATA_F32, 1, INT64_C(1) << 25),
+                           doubles = tensor(QDNN_DATA_F64, 6, 40), other = tensor(QDNN_DATA_F32, 6, 41);
+    qdnnSelectDescriptor_t s = NULL;
+    qdnnPlan_t plan = NULL;
+    qdnnCreateSelectDescriptor(&s);
+    check_refused(qdnnCreateSoftmaxPlan(handle, doubles, s, doubles, &plan), QDNN_STATUS_NOT_SUPPORTED,
+                  "x is of type f64; it must be f32, f16 or bf16");
+    check_refused(qdnnCreateSoftmaxPlan(handle, x, s, other, &plan), QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                  "y is not of the shape of x");
+    check_refused(qdnnCreateSoftmaxPlan(handle, wide, s, wide, &plan), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                  "softmax takes at most 16777216");
+    check_refused(qdnnCreateSamplePlan(handle, wide, s, &plan), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                  "sample takes at most 4194304");
+    qdnnSetSelectAttribute(s, QDNN_SELECT_TOP, 41);
+    check_refused(qdnnCreateTopKPlan(handle, x, s, &plan), QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                  "QDNN_SELECT_TOP is 41, and the rows of x have 40 elements");
+    qdnnSetSelectAttribute(s, QDNN_SELECT_SLOPE, 1);
+    check_refused(qdnnCreateSoftmaxPlan(handle, x, s, x, &plan), QDNN_STATUS_BAD_PARAM,
+                  "no mask to multiply");
+    qdnnSetSelectAttribute(s, QDNN_SELECT_MASK, QDNN_DATA_F32);
+    qdnnSetSelectAttribute(s, QDNN_SELECT_MASK_ROWS, 4);
+    check_refused(qdnnCreateSoftmaxPlan(handle, x, s, x, &plan), QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                  "QDNN_SELECT_MASK_ROWS is 4, and x has 6 rows");
+    qdnnSetSelectAttribute(s, QDNN_SELECT_GREEDY, 1);
+    qdnnSetSelectAttribute(s, QDNN_SELECT_COUNTS, 1);
+    check_refused(qdnnCreateSamplePlan(handle, x, s, &plan), QDNN_STATUS_BAD_PARAM,
+                  "greedy rows have no penalties");
+    CHECK(plan == NULL);
+    qdnnDestroySelectDescriptor(s);
+    qdnnTensorDescriptor_t all[] = {x, wide, doubles, other};
+    for (int i = 0; i < 4; i++)
+        qdnnDestroyTensorDescriptor(all[i]);
+    device_end(handle);
+}
+
+/* Nothing to do: a success that needs no pointers. */
+DEVICE_CASE(ApiSelect, EmptyRows)
+{
+    device_launches_nothing();
+    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
+    qdnnTensorDescriptor_t none = tensor(QDNN_DATA_F32, 0, 40), narrow = tensor(QDNN_DATA_F32, 6, 0);
+    qdnnTensorDescriptor_t tensors[] = {none, narrow};
+    qdnnSelectDescriptor_t s = NULL;
+    qdnnCreateSelectDescriptor(&s);
+    for (int i = 0; i < 2; i++) {
+        qdnnPlan_t plans[3] = {0};
+        CHECK_EQ_I64(qdnnCreateSoftmaxPlan(handle, tensors[i], s, tensors[i], &plans[0]),
+                     QDNN_STATUS_SUCCESS);
+        CHECK_EQ_I64(qdnnCreateTopKPlan(handle, tensors[i], s, &plans[1]), QDNN_STATUS_SUCCESS);
+        CHECK_EQ_I64(qdnnCreateSamplePlan(handle, tensors[i], s, &plans[2]), QDNN_STATUS_SUCCESS);
+        for (int k = 0; k < 3; k++) {
+            CHECK_EQ_I64(qdnnExecute(handle, plans[k], NULL, 0, NULL, 0), QDNN_STATUS_SUCCESS);
+            qdnnDestroyPlan(plans[k]);
+        }
+        qdnnDestroyTensorDescriptor(tensors[i]);
+    }
+    qdnnDestroySelectDescriptor(s);
+    device_end(handle);
+}
