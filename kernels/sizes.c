@@ -155,8 +155,11 @@ bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, ker
         return kernel_refuse(error, error_size, "columns is %llu; it must be a multiple of %llu",
                              (unsigned long long)p->columns,
                              (unsigned long long)kernel_columns_multiple(row));
-    if (row->operation->numbers >> NUMBER_TOP & 1 && (p->top < 1 || p->top > 64 || p->top > p->rows))
-        return kernel_refuse(error, error_size, "top is %llu; it must be 1 to 64, and at most rows",
-                             (unsigned long long)p->top);
+    const bool of_row = kernel_operation_of(row) == KERNEL_TOP_K;
+    const uint64_t most = of_row ? 1024 : 64, choice = of_row ? p->columns : p->rows;
+    if (row->operation->numbers >> NUMBER_TOP & 1 && (p->top < 1 || p->top > most || p->top > choice))
+        return kernel_refuse(error, error_size, "top is %llu; it must be 1 to %llu, and at most %s",
+                             (unsigned long long)p->top, (unsigned long long)most,
+                             of_row ? "columns" : "rows");
     return kernel_problem_check(spec, p, error, error_size);
 }

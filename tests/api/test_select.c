@@ -1,11 +1,12 @@
 /* Descriptors of selection: attributes, defaults, and what plans refuse. */
-#include "device/under_test.h"
-#include "test.h"
+#include <math.h>
 
-static void check_refused(qdnnStatus_t status, qdnnStatus_t expected, const char *part)
+#include "scene.h"
+
+static void check_refused(qdnnStatus_t status, qdnnStatus_t expected, const char *words)
 {
-    CHECK_EQ_I64(status, expected);
-    CHECK_HAS(qdnnGetLastErrorString(), part);
+    CHECK_STATUS_IS(status, expected);
+    CHECK_HAS(last_sentence(), words);
 }
 
 TEST_CASE(ApiSelect, Attributes)
@@ -44,7 +45,7 @@ TEST_CASE(ApiSelect, Scale)
     CHECK_EQ_I64(qdnnGetSelectScale(select, &scale), QDNN_STATUS_SUCCESS);
     CHECK_EQ_F32(scale, 1);
     CHECK_EQ_I64(qdnnSetSelectScale(select, -0.125f), QDNN_STATUS_SUCCESS);
-    check_refused(qdnnSetSelectScale(select, 1.0f / 0.0f), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+    check_refused(qdnnSetSelectScale(select, INFINITY), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                   "scale is inf; it must be a finite number");
     qdnnGetSelectScale(select, &scale);
     CHECK_EQ_F32(scale, -0.125f);
@@ -59,10 +60,11 @@ static qdnnTensorDescriptor_t tensor(qdnnDataType_t type, int64_t m, int64_t n)
     return t;
 }
 
-DEVICE_CASE(ApiSelect, Refusals)
+TEST_CASE(ApiSelect, Refusals)
 {
-    device_launches_nothing();
-    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
+    qdnnHandle_t handle = NULL;
+    vm_begin(NULL);
+    OK(qdnnCreate(&handle));
     qdnnTensorDescriptor_t x = tensor(QDNN_DATA_F32, 6, 40),
                            wide = tensor(QDNN_DATA_F32, 1, INT64_C(1) << 25),
                            doubles = tensor(QDNN_DATA_F64, 6, 40), other = tensor(QDNN_DATA_F32, 6, 41);
@@ -96,14 +98,16 @@ DEVICE_CASE(ApiSelect, Refusals)
     qdnnTensorDescriptor_t all[] = {x, wide, doubles, other};
     for (int i = 0; i < 4; i++)
         qdnnDestroyTensorDescriptor(all[i]);
-    device_end(handle);
+    OK(qdnnDestroy(handle));
+    vm_end();
 }
 
 /* Nothing to do: a success that needs no pointers. */
-DEVICE_CASE(ApiSelect, EmptyRows)
+TEST_CASE(ApiSelect, EmptyRows)
 {
-    device_launches_nothing();
-    qdnnHandle_t handle = device_begin("sm_80", 0, "all");
+    qdnnHandle_t handle = NULL;
+    vm_begin(NULL);
+    OK(qdnnCreate(&handle));
     qdnnTensorDescriptor_t none = tensor(QDNN_DATA_F32, 0, 40), narrow = tensor(QDNN_DATA_F32, 6, 0);
     qdnnTensorDescriptor_t tensors[] = {none, narrow};
     qdnnSelectDescriptor_t s = NULL;
@@ -121,5 +125,6 @@ DEVICE_CASE(ApiSelect, EmptyRows)
         qdnnDestroyTensorDescriptor(tensors[i]);
     }
     qdnnDestroySelectDescriptor(s);
-    device_end(handle);
+    OK(qdnnDestroy(handle));
+    vm_end();
 }
