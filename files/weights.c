@@ -177,18 +177,14 @@ bool index_is_plain(builder *b, const qdnnFileTensor_t *index, int64_t group_siz
 /* ---- single tensors ---- */
 
 /* The library numbers block formats and their weight formats in the same order. */
-_Static_assert(QDNN_WEIGHTS_GGUF_NVFP4 - QDNN_WEIGHTS_GGUF_Q4_0 == QDNN_BLOCK_NVFP4 - QDNN_BLOCK_Q4_0, "");
+_Static_assert(QDNN_WEIGHTS_GGUF_IQ3_S - QDNN_WEIGHTS_GGUF_Q4_0 == QDNN_BLOCK_IQ3_S - QDNN_BLOCK_Q4_0, "");
 
 static bool match_blocks(builder *b)
 {
     const qdnnFileTensor_t *t = b->codes;
-    if (t->block != QDNN_BLOCK_NONE)
-        set_weights(b, (qdnnWeights_t)(QDNN_WEIGHTS_GGUF_Q4_0 + (t->block - QDNN_BLOCK_Q4_0)), 0);
-    else if (b->f->kind == QDNN_FILE_GGUF && t->type == QDNN_DATA_OPAQUE)
-        report_problem(b, "blocks of type %s cannot be decoded; requantize the model to another type",
-                       t->typeName);
-    else
+    if (t->block == QDNN_BLOCK_NONE)
         return false;
+    set_weights(b, (qdnnWeights_t)(QDNN_WEIGHTS_GGUF_Q4_0 + (t->block - QDNN_BLOCK_Q4_0)), 0);
     b->w.quantized = true;
     return true;
 }

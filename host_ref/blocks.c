@@ -24,6 +24,15 @@ static const block_row rows_of_blocks[] = {
     {QDNN_BLOCK_TQ2_0, 256, 66, hr_tq2_0_decode, hr_tq2_0_encode},
     {QDNN_BLOCK_MXFP4, 32, 17, hr_mxfp4_decode, hr_mxfp4_encode},
     {QDNN_BLOCK_NVFP4, 64, 36, hr_nvfp4_decode, NULL},
+    {QDNN_BLOCK_Q1_0, 128, 18, hr_q1_0_decode, hr_q1_0_encode},
+    {QDNN_BLOCK_Q2_0, 64, 18, hr_q2_0_decode, hr_q2_0_encode},
+    {QDNN_BLOCK_IQ1_S, 256, 50, hr_iq1_s_decode, NULL},
+    {QDNN_BLOCK_IQ1_M, 256, 56, hr_iq1_m_decode, NULL},
+    {QDNN_BLOCK_IQ2_XXS, 256, 66, hr_iq2_xxs_decode, NULL},
+    {QDNN_BLOCK_IQ2_XS, 256, 74, hr_iq2_xs_decode, NULL},
+    {QDNN_BLOCK_IQ2_S, 256, 82, hr_iq2_s_decode, NULL},
+    {QDNN_BLOCK_IQ3_XXS, 256, 98, hr_iq3_xxs_decode, NULL},
+    {QDNN_BLOCK_IQ3_S, 256, 110, hr_iq3_s_decode, NULL},
 };
 
 /* The row of the spec's format; null, with the violated rule, unless the tensor consists of whole blocks. */

@@ -74,4 +74,19 @@ float hr_mxfp4_decode(const uint8_t *block, int i);
 float hr_nvfp4_decode(const uint8_t *block, int i);
 void hr_mxfp4_encode(const float *x, uint8_t *block);
 
+/* blocks_bits.c */
+float hr_q1_0_decode(const uint8_t *block, int i);
+float hr_q2_0_decode(const uint8_t *block, int i);
+void hr_q1_0_encode(const float *x, uint8_t *block);
+void hr_q2_0_encode(const float *x, uint8_t *block);
+
+/* blocks_grid.c */
+float hr_iq1_s_decode(const uint8_t *block, int i);
+float hr_iq1_m_decode(const uint8_t *block, int i);
+float hr_iq2_xxs_decode(const uint8_t *block, int i);
+float hr_iq2_xs_decode(const uint8_t *block, int i);
+float hr_iq2_s_decode(const uint8_t *block, int i);
+float hr_iq3_xxs_decode(const uint8_t *block, int i);
+float hr_iq3_s_decode(const uint8_t *block, int i);
+
 #endif

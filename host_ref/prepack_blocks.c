@@ -37,6 +37,7 @@ static const packing packings[] = {
     {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}, 0},
     {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}, 0},
     {QDNN_BLOCK_NVFP4, 64, 36, {4, 8, 2}, {0}, 0},
+    {QDNN_BLOCK_Q2_0, 64, 18, {2, 1, 4}, {0}, 0},
 };
 
 static const packing *packing_of(qdnnBlockFormat_t format)

@@ -70,6 +70,7 @@ const kernel_row kernel_rows[] = {
     PREPACK_ROW(gguf_tq2_0, "GGUF TQ2_0 blocks")
     PREPACK_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
     PREPACK_ROW(gguf_nvfp4, "GGUF NVFP4 blocks")
+    PREPACK_ROW(gguf_q2_0, "GGUF Q2_0 blocks")
     /* The first of two passes that compute scales; the format named here stands for all whose scale is
      * computed from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32; scale_... of these gives the scales of whole groups",

@@ -136,7 +136,16 @@ typedef enum {
     QDNN_BLOCK_TQ1_0 = 15,
     QDNN_BLOCK_TQ2_0 = 16,
     QDNN_BLOCK_MXFP4 = 17,
-    QDNN_BLOCK_NVFP4 = 18
+    QDNN_BLOCK_NVFP4 = 18,
+    QDNN_BLOCK_Q1_0 = 19,
+    QDNN_BLOCK_Q2_0 = 20,
+    QDNN_BLOCK_IQ1_S = 21,
+    QDNN_BLOCK_IQ1_M = 22,
+    QDNN_BLOCK_IQ2_XXS = 23,
+    QDNN_BLOCK_IQ2_XS = 24,
+    QDNN_BLOCK_IQ2_S = 25,
+    QDNN_BLOCK_IQ3_XXS = 26,
+    QDNN_BLOCK_IQ3_S = 27
 } qdnnBlockFormat_t;
 
 /* The range that zero points are computed from. */

@@ -78,7 +78,16 @@ typedef enum {
     QDNN_WEIGHTS_GGUF_TQ2_0 = 59,
     QDNN_WEIGHTS_GGUF_MXFP4 = 60,
     QDNN_WEIGHTS_GGUF_NVFP4 = 61,
-    QDNN_WEIGHTS_COUNT = 62
+    QDNN_WEIGHTS_GGUF_Q1_0 = 62,
+    QDNN_WEIGHTS_GGUF_Q2_0 = 63,
+    QDNN_WEIGHTS_GGUF_IQ1_S = 64,
+    QDNN_WEIGHTS_GGUF_IQ1_M = 65,
+    QDNN_WEIGHTS_GGUF_IQ2_XXS = 66,
+    QDNN_WEIGHTS_GGUF_IQ2_XS = 67,
+    QDNN_WEIGHTS_GGUF_IQ2_S = 68,
+    QDNN_WEIGHTS_GGUF_IQ3_XXS = 69,
+    QDNN_WEIGHTS_GGUF_IQ3_S = 70,
+    QDNN_WEIGHTS_COUNT = 71
 } qdnnWeights_t;
 
 /* Sets a descriptor to a public format, and attributes that the format leaves open to their defaults. Where a

@@ -88,10 +88,10 @@ static void split_nibbles_bits(ptx_builder *b, const block_run *run, unsigned st
     }
 }
 
-/* Gathers bit 4 of each byte in the low four bits; the product moves the bit of byte k to bit 28 + k. */
-static ptx_val gather_fifth_bits(ptx_builder *b, ptx_val word)
+/* Gathers a bit of each byte in the low four bits; the product moves the bit of byte k to bit 28 + k. */
+static ptx_val gather_bit(ptx_builder *b, ptx_val word, unsigned bit)
 {
-    ptx_val bits = bits_of_bytes(b, word, 4, 0x01010101);
+    ptx_val bits = bits_of_bytes(b, word, bit, 0x01010101);
     return ptx_shr(b, ptx_mul(b, bits, ptx_u32(b, 0x10204080)), 28);
 }
 
@@ -102,7 +102,7 @@ static void pack_nibbles_bits(ptx_builder *b, const block_layout *layout, const 
     pack_nibbles(b, layout, place, strands);
     ptx_val byte = ptx_shr(b, place->byte, 3);
     for (unsigned s = 0; s < 2; s++) {
-        ptx_val low = gather_fifth_bits(b, strands[s][0]), high = gather_fifth_bits(b, strands[s][1]);
+        ptx_val low = gather_bit(b, strands[s][0], 4), high = gather_bit(b, strands[s][1], 4);
         ptx_val bits = ptx_or(b, low, ptx_shl(b, high, 4));
         block_address at = block_field_at(b, place, layout->at.high + 2 * s, byte, 1);
         block_store(b, &at, 1, &bits);
@@ -343,8 +343,130 @@ const block_codes codes_six = {.fetch = fetch_six,
                                .gather = gather_six,
                                .mask = 0xFF,
                                .low_span = 64,
+                               .low_fields = 2,
                                .high_span = 32,
                                .high_fields = 4};
+
+/* ---- Q1_0 and Q2_0: codes in the order of the elements, several to a byte ---- */
+
+/* The bytes with the codes of `bits` bits that the run has: one at least. */
+static unsigned ordered_bytes(const block_place *place, unsigned bits)
+{
+    return place->bytes * bits < 8 ? 1 : place->bytes * bits / 8;
+}
+
+static block_address ordered_codes(ptx_builder *b, const block_layout *layout, const block_place *place,
+                                   unsigned bits)
+{
+    ptx_val more = ptx_shr(b, place->position, (int)ceil_log2(8 / bits));
+    return block_field_at(b, place, layout->at.codes, more, ordered_bytes(place, bits));
+}
+
+static void fetch_ordered(ptx_builder *b, const block_layout *layout, block_run *run, unsigned bits)
+{
+    const unsigned bytes = ordered_bytes(&run->place, bits);
+    block_address at = ordered_codes(b, layout, &run->place, bits);
+    if (bytes == 1)
+        run->codes[0] = block_load_as(b, &at, PTX_U8, 0);
+    else
+        block_load(b, &at, bytes, run->codes);
+}
+
+static void fetch_bits(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_ordered(b, layout, run, 1);
+}
+
+/* The codes of a run, from bit 0 on. */
+static ptx_val ordered_from_0(ptx_builder *b, const block_run *run, unsigned bits)
+{
+    const unsigned of_byte = 8 / bits;
+    if (run->place.bytes >= of_byte)
+        return run->codes[0];
+    ptx_val first = ptx_and(b, run->place.byte, (int)(of_byte - 1));
+    return ptx_shr(b, run->codes[0], bits == 1 ? first : ptx_shl(b, first, 1));
+}
+
+/* Twice the codes, less 1, are the numbers. The product moves bit k to bit 8k + 1; its terms do not overlap. */
+static void split_bits(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    (void)strand;
+    ptx_val bits = ordered_from_0(b, run, 1);
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val four = ptx_bfe(b, bits, 4 * i, 4);
+        words[i] = ptx_and(b, ptx_mul(b, four, ptx_u32(b, 0x00408102)), ptx_u32(b, 0x02020202));
+    }
+}
+
+static void gather_bits(ptx_builder *b, const block_run *run, unsigned strand, const block_turn *turn,
+                        ptx_val *words)
+{
+    (void)turn;
+    split_bits(b, run, strand, words);
+}
+
+static void pack_bits(ptx_builder *b, const block_layout *layout, const block_place *place,
+                      ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val low = gather_bit(b, strands[0][0], 0), high = gather_bit(b, strands[0][1], 0);
+    ptx_val byte = ptx_or(b, low, ptx_shl(b, high, 4));
+    block_address at = ordered_codes(b, layout, place, 1);
+    block_store(b, &at, 1, &byte);
+}
+
+const block_codes codes_bits = {.fetch = fetch_bits,
+                                .split = split_bits,
+                                .pack = pack_bits,
+                                .gather = gather_bits,
+                                .mask = 0xFF,
+                                .low_span = 1,
+                                .low_fields = 8};
+
+static void fetch_pairs_in_order(ptx_builder *b, const block_layout *layout, block_run *run)
+{
+    fetch_ordered(b, layout, run, 2);
+}
+
+/* Two products move the four codes of a byte apart, first by nibbles. */
+static void split_pairs_in_order(ptx_builder *b, const block_run *run, unsigned strand, ptx_val *words)
+{
+    (void)strand;
+    ptx_val codes = ordered_from_0(b, run, 2);
+    for (unsigned i = 0; i < word_count(&run->place); i++) {
+        ptx_val byte = ptx_bfe(b, codes, 8 * i, 8);
+        ptx_val nibbles = ptx_and(b, ptx_mul(b, byte, 0x1001), ptx_u32(b, 0x000F000F));
+        words[i] = ptx_and(b, ptx_mul(b, nibbles, 0x41), ptx_u32(b, PAIRS));
+    }
+}
+
+static void gather_pairs_in_order(ptx_builder *b, const block_run *run, unsigned strand,
+                                  const block_turn *turn, ptx_val *words)
+{
+    (void)turn;
+    split_pairs_in_order(b, run, strand, words);
+}
+
+/* The product moves the code of byte k to bit 24 + 2k. */
+static void pack_pairs_in_order(ptx_builder *b, const block_layout *layout, const block_place *place,
+                                ptx_val strands[STRANDS_MAX][RUN_WORDS_MAX])
+{
+    ptx_val bytes[2];
+    for (unsigned i = 0; i < 2; i++) {
+        ptx_val codes = ptx_and(b, strands[0][i], ptx_u32(b, PAIRS));
+        bytes[i] = ptx_shr(b, ptx_mul(b, codes, ptx_u32(b, 0x01041040)), 24);
+    }
+    ptx_val both = ptx_or(b, bytes[0], ptx_shl(b, bytes[1], 8));
+    block_address at = ordered_codes(b, layout, place, 2);
+    block_store(b, &at, 2, &both);
+}
+
+const block_codes codes_pairs_in_order = {.fetch = fetch_pairs_in_order,
+                                          .split = split_pairs_in_order,
+                                          .pack = pack_pairs_in_order,
+                                          .gather = gather_pairs_in_order,
+                                          .mask = 0xFF,
+                                          .low_span = 1,
+                                          .low_fields = 4};
 
 /* ---- Digits of base 3 ---- */
 

@@ -200,3 +200,35 @@ static ptx_val code_mxfp4(ptx_builder *b, const block_layout *layout, const bloc
 }
 
 const block_encoder encoder_mxfp4 = {0, begin_mxfp4, code_mxfp4, NULL};
+
+/* ---- Q1_0: signs, in units of the mean magnitude ---- */
+
+/* The sum is one chain, in the order of the elements: every lane adds up those of all lanes. */
+static ptx_val sum_in_order(ptx_builder *b, const block_lanes *lanes, const ptx_val *x, unsigned count)
+{
+    ptx_val all = ptx_var(b, ptx_f32(b, 0));
+    for (unsigned v = 0; v < count; v += lanes->vector) {
+        ptx_val lane = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, lanes->count), ptx_u32(b, 1));
+        for (unsigned i = v; i < v + lanes->vector; i++)
+            ptx_assign(b, all,
+                       ptx_add(b, all, ptx_shfl_idx(b, ptx_abs(b, x[i]), ptx_add(b, lanes->first, lane))));
+        ptx_end_for(b);
+    }
+    return all;
+}
+
+static block_numbers begin_mean(ptx_builder *b, const block_layout *layout, const block_lanes *lanes,
+                                const ptx_val *x, unsigned count)
+{
+    ptx_val d = ptx_div(b, sum_in_order(b, lanes, x, count), ptx_f32(b, (float)layout->elements));
+    block_put_f16(b, lanes, layout->at.scale, d);
+    return (block_numbers){.d = d};
+}
+
+static ptx_val code_sign(ptx_builder *b, const block_layout *layout, const block_numbers *numbers, ptx_val x)
+{
+    (void)layout, (void)numbers;
+    return ptx_selp(b, ptx_u32(b, 1), ptx_u32(b, 0), ptx_setp(b, PTX_GE, x, ptx_f32(b, 0)));
+}
+
+const block_encoder encoder_q1_0 = {0, begin_mean, code_sign, NULL};

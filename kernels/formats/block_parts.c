@@ -23,7 +23,7 @@ block_parts block_parts_of(const block_layout *layout)
     block_parts p = {.low = {layout->at.codes, section->span, section->strands},
                      .high = {layout->at.high, codes->high_span, codes->high_fields}};
     if (codes->low_span)
-        p.low = (block_part){layout->at.codes, codes->low_span, 2};
+        p.low = (block_part){layout->at.codes, codes->low_span, codes->low_fields};
     p.bits = 8 / p.low.fields + (p.high.fields ? 8 / p.high.fields : 0);
     return p;
 }
@@ -31,6 +31,12 @@ block_parts block_parts_of(const block_layout *layout)
 unsigned block_part_bytes(const block_layout *layout, const block_part *part)
 {
     return part->fields ? block_code_count(layout) / part->fields : 0;
+}
+
+/* Codes of one bit would be codes of a format that has no integers. */
+bool block_is_prepacked(const block_layout *layout)
+{
+    return layout->scales->from_header && block_parts_of(layout).bits > 1;
 }
 
 /* ---- Headers ---- */

@@ -203,7 +203,7 @@ static void open_scale(ptx_builder *b, const block_reader *r, const block_run *r
 /* Multiplies d and dmin by the powers of two that the cheap decode needs. */
 static void open_run(ptx_builder *b, const block_reader *r, block_run *run)
 {
-    block_open_run(b, r->share->layout, run);
+    block_open_run(b, r->state, run);
     if (r->guard.kind != PTX_NOTHING)
         ptx_assign(b, r->guard, ptx_fma(b, run->d, ptx_f32(b, 0), r->guard));
     run->d = ptx_mul(b, run->d, emit_power_of_two(b, TRICK_BITS - PLACED_X_EXPONENT));
@@ -237,7 +237,7 @@ static void open_cheap(ptx_builder *b, const block_reader *r, block_round *round
         if (!share->own_first && i == 0)
             open_run(b, r, run);
         else if (!share->own_first)
-            run->d = round->runs[0].d; /* both lie in one block */
+            run->d = round->runs[0].d, run->table = round->runs[0].table; /* both lie in one block */
         for (unsigned s = 0; s < share->strands; s++) {
             block_stream *stream = &out->streams[s * share->runs + i];
             if (!share->own_first)
@@ -253,7 +253,7 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
 {
     const block_share *share = r->share;
     for (unsigned i = 0; i < share->runs; i++) {
-        block_open_run(b, share->layout, &round->runs[i]);
+        block_open_run(b, r->state, &round->runs[i]);
         for (unsigned s = 0; s < share->strands; s++)
             out->streams[s * share->runs + i].strand = block_strand_of(b, share->layout, &round->runs[i], s);
     }
@@ -283,7 +283,7 @@ static void open_scales_by_table(ptx_builder *b, const block_reader *r, block_ro
     const block_share *share = r->share;
     for (unsigned i = 0; i < share->runs; i++) {
         block_strand numbers = {0};
-        block_open_run(b, share->layout, &round->runs[i]);
+        block_open_run(b, r->state, &round->runs[i]);
         share->layout->scales->strand(b, &round->runs[i], 0, &numbers);
         out->streams[i].scales[0] = numbers.scale;
     }

@@ -33,9 +33,18 @@ static const block_layout layouts[] = {
     {QDNN_BLOCK_TQ2_0,  256,  66, {.codes = 0,  .scale = 64},                            {{2, 32, 4}},   &codes_pairs,         &scales_f16,     1,   NULL,         &encoder_ternary, NULL, {64, 32}, {64, 32}},
     {QDNN_BLOCK_MXFP4,   32,  17, {.codes = 1,  .scale = 0},                             {{1, 16, 2}},   &codes_nibbles,       &scales_e8m0,    0,   e2m1_doubled, &encoder_mxfp4, NULL, {8, 64}, {8, 64}},
     {QDNN_BLOCK_NVFP4,   64,  36, {.codes = 4,  .scales = 0},                            {{4, 8, 2}},    &codes_nibbles,       &scales_ue4m3,   0,   e2m1_doubled, NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q1_0,   128,  18, {.codes = 2,  .scale = 0},                           {{4, 32, 1}},   &codes_bits,           &scales_f16,     1,   NULL,         &encoder_q1_0, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_Q2_0,    64,  18, {.codes = 2,  .scale = 0},                           {{2, 32, 1}},   &codes_pairs_in_order, &scales_f16,     1,   NULL,         &encoder_ternary, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ1_S,  256,  50, {.codes = 2,  .high = 34, .scale = 0},               {{8, 32, 1}},   &codes_iq1_s,          &scales_iq1_s,   9,   NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ1_M,  256,  56, {.codes = 0,  .high = 32, .scales = 48},             {{8, 32, 1}},   &codes_iq1_m,          &scales_iq1_m,   9,   NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ2_XXS,256,  66, {.codes = 2,  .scale = 0},                           {{8, 32, 1}},   &codes_iq2_xxs,        &scales_iq2_xxs, 64,  NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ2_XS, 256,  74, {.codes = 2,  .scale = 0, .scales = 66},             {{8, 32, 1}},   &codes_iq2_xs,         &scales_iq2,     64,  NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ2_S,  256,  82, {.codes = 2,  .high = 66, .scale = 0, .scales = 74, .signs = 34},{{8, 32, 1}},   &codes_iq2_s,          &scales_iq2,     64,  NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ3_XXS,256,  98, {.codes = 2,  .scale = 0, .signs = 66},              {{8, 32, 1}},   &codes_iq3_xxs,        &scales_iq3_xxs, 64,  NULL,         NULL, NULL, {32, 64}, {32, 64}},
+    {QDNN_BLOCK_IQ3_S,  256, 110, {.codes = 2,  .high = 66, .scale = 0, .scales = 106, .signs = 74},{{8, 32, 1}},   &codes_iq3_s,          &scales_iq3_s,   64,  NULL,         NULL, NULL, {32, 64}, {32, 64}},
 };
 /* clang-format on */
-_Static_assert(sizeof layouts / sizeof layouts[0] == QDNN_BLOCK_NVFP4, "a row for each block format");
+_Static_assert(sizeof layouts / sizeof layouts[0] == QDNN_BLOCK_IQ3_S, "a row for each block format");
 
 const block_layout *block_layout_of(const format_row *format)
 {
@@ -225,14 +234,15 @@ void block_store(ptx_builder *b, const block_address *at, unsigned bytes, const 
 
 void block_fetch(ptx_builder *b, const block_layout *layout, const block_place *place, block_run *run)
 {
-    *run = (block_run){.place = *place};
+    *run = (block_run){.place = *place, .layout = layout};
     layout->codes->fetch(b, layout, run);
     layout->scales->fetch(b, layout, run);
 }
 
-void block_open_run(ptx_builder *b, const block_layout *layout, block_run *run)
+void block_open_run(ptx_builder *b, const codec_state *state, block_run *run)
 {
-    layout->scales->open(b, run);
+    run->table = state->table;
+    run->layout->scales->open(b, run);
 }
 
 block_strand block_strand_of(ptx_builder *b, const block_layout *layout, const block_run *run,
@@ -252,7 +262,7 @@ bool block_has_one(const block_layout *layout)
 void block_fetch_one(ptx_builder *b, const block_layout *layout, const block_place *place, ptx_val strand,
                      block_run *run)
 {
-    *run = (block_run){.place = *place};
+    *run = (block_run){.place = *place, .layout = layout};
     layout->codes->fetch_one(b, layout, run, strand);
     layout->scales->fetch_one(b, layout, run, strand);
 }
@@ -290,13 +300,30 @@ void block_table_bits(const block_layout *layout, uint64_t bits[16])
         bits[i] = float_bits((float)layout->table[i]);
 }
 
-codec_state block_open(ptx_builder *b, const block_layout *layout)
+unsigned block_codebook_bytes(const block_layout *layout)
+{
+    return layout->codes->grid ? block_grid_bytes(layout->codes->grid) : 0;
+}
+
+static codec_state open_tables(ptx_builder *b, const block_layout *layout, bool in_shared)
 {
     uint64_t bits[16];
+    if (layout->codes->grid)
+        return block_grid_open(b, layout->codes->grid, in_shared);
     if (!layout->table)
         return (codec_state){0};
     block_table_bits(layout, bits);
     return table_open(b, bits);
+}
+
+codec_state block_open(ptx_builder *b, const block_layout *layout)
+{
+    return open_tables(b, layout, true);
+}
+
+codec_state block_open_outside(ptx_builder *b, const block_layout *layout)
+{
+    return open_tables(b, layout, false);
 }
 
 /* One permutation puts a byte into the fraction of 2^23; the surplus is then subtracted, exactly. */

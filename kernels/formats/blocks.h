@@ -27,10 +27,12 @@ typedef struct block_fields {
     unsigned scale;  /* d, or e8m0 */
     unsigned second; /* m, dmin or s; high bits of IQ4_XS's scales */
     unsigned scales; /* small integers, or UE4M3 */
+    unsigned signs;
 } block_fields;
 
 typedef struct block_codes block_codes;     /* how codes are arranged in bits */
 typedef struct block_scales block_scales;   /* how scales are stored */
+typedef struct block_grid block_grid;       /* entries of a codebook that codes are looked up in */
 typedef struct block_encoder block_encoder; /* how values become codes */
 typedef struct block_search block_search;   /* the same for K-quants: search.h */
 
@@ -94,6 +96,8 @@ ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const bl
 /* A run as loaded. Only the functions for codes and scales know which members are used, and how. */
 typedef struct block_run {
     block_place place;
+    const block_layout *layout;
+    ptx_val table; /* what block_open has set up; from block_open_run on */
     ptx_val codes[2 * RUN_WORDS_MAX];
     ptx_val high[RUN_WORDS_MAX];
     ptx_val d, second; /* as stored; f32 after block_open_run */
@@ -101,7 +105,7 @@ typedef struct block_run {
 } block_run;
 
 void block_fetch(ptx_builder *b, const block_layout *layout, const block_place *place, block_run *run);
-void block_open_run(ptx_builder *b, const block_layout *layout, block_run *run);
+void block_open_run(ptx_builder *b, const codec_state *state, block_run *run);
 
 /* One strand of a run. */
 typedef struct block_strand {
@@ -126,6 +130,10 @@ block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, co
 void block_table_bits(const block_layout *layout, uint64_t bits[16]);
 /* Sets up tables for decoding; called by all threads of the block, once per kernel. */
 codec_state block_open(ptx_builder *b, const block_layout *layout);
+/* The same for kernels that have no shared memory left for codebooks. */
+codec_state block_open_outside(ptx_builder *b, const block_layout *layout);
+/* The shared memory that codebooks take; 0: the format has none. */
+unsigned block_codebook_bytes(const block_layout *layout);
 /* The f32 value of an element of the strand. */
 ptx_val block_decode(ptx_builder *b, const block_layout *layout, const codec_state *state,
                      const block_strand *strand, unsigned element);
@@ -138,6 +146,7 @@ typedef struct block_lanes {
     ptx_val first;    /* u32: the first lane of the block */
     ptx_val is_first; /* predicate: this lane is the first */
     ptx_val block;    /* shared address of the block being written */
+    unsigned vector;  /* a lane has so many neighbours, then, after those of the other lanes, more */
 } block_lanes;
 
 /* What is needed to encode the elements of a block. */
@@ -161,7 +170,7 @@ struct block_encoder {
                 const block_numbers *numbers, const ptx_val *codes, unsigned count);
 };
 extern const block_encoder encoder_q4_0, encoder_q5_0, encoder_q4_1, encoder_q5_1, encoder_q8_0, encoder_q8_1,
-    encoder_ternary, encoder_mxfp4;
+    encoder_ternary, encoder_mxfp4, encoder_q1_0;
 
 /* Shared by encoders. Combines the values of all lanes, and returns the result to all of them: */
 typedef ptx_val block_combine(ptx_builder *b, ptx_val x, ptx_val y);
@@ -204,13 +213,20 @@ struct block_codes {
     uint8_t mask;
     /* Codes are bytes in two's complement; split makes them offset codes. */
     bool is_signed;
-    bool is_ternary; /* digits of base 3 */
-    /* Where the bits of codes lie (block_parts), in formats with upper bits in bytes of their own: the span of the lower
-     * bits (0: that of the sections), and span and fields of the upper ones. */
-    unsigned low_span, high_span, high_fields;
+    bool is_ternary;        /* digits of base 3 */
+    const block_grid *grid; /* codes are the bytes of a codebook's entries; null: they are not */
+    /* Where the bits of codes lie (block_parts), in formats with upper bits in bytes of their own: span and fields of the lower
+     * bits (0: those of the sections) and of the upper ones. */
+    unsigned low_span, low_fields, high_span, high_fields;
 };
 extern const block_codes codes_nibbles, codes_nibbles_bits, codes_nibbles_bytes, codes_bytes, codes_pairs,
-    codes_pairs_mask, codes_six, codes_ternary;
+    codes_pairs_mask, codes_six, codes_ternary, codes_bits, codes_pairs_in_order, codes_iq1_s, codes_iq1_m,
+    codes_iq2_xxs, codes_iq2_xs, codes_iq2_s, codes_iq3_xxs, codes_iq3_s;
+
+/* Sets up a codebook in shared memory; called by all threads of the block. Or leaves it in global memory: the table is then a u64. */
+codec_state block_grid_open(ptx_builder *b, const block_grid *grid, bool in_shared);
+/* Its size in shared memory. */
+unsigned block_grid_bytes(const block_grid *grid);
 
 /* The part of a block that holds no codes, in words: all of its bytes in their order (block_parts.c). */
 enum { BLOCK_HEADER_MAX = 9 };
@@ -250,7 +266,8 @@ struct block_scales {
     bool is_unpacked_by_team;
 };
 extern const block_scales scales_f16, scales_f16_min, scales_f32, scales_e8m0, scales_ue4m3, scales_q2_k,
-    scales_q3_k, scales_q4_k, scales_q6_k, scales_iq4_xs;
+    scales_q3_k, scales_q4_k, scales_q6_k, scales_iq4_xs, scales_iq1_s, scales_iq1_m, scales_iq2_xxs,
+    scales_iq2, scales_iq3_xxs, scales_iq3_s;
 
 /* 2^(e - 128) for a u32 e in 0 to 255, as f32. */
 ptx_val block_half_of_e8m0(ptx_builder *b, ptx_val e);
@@ -271,6 +288,8 @@ typedef struct block_parts {
     block_part low, high;
 } block_parts;
 block_parts block_parts_of(const block_layout *layout);
+/* Whether blocks can be prepacked: their codes are bits of their own, and not entries of a codebook. */
+bool block_is_prepacked(const block_layout *layout);
 unsigned block_part_bytes(const block_layout *layout, const block_part *part);
 /* Five digits of base 3 in a byte count as a code of 8 bits. */
 unsigned block_code_count(const block_layout *layout);

@@ -90,6 +90,7 @@ static void direct_use(ptx_builder *b, const blocks *s, const direct *d, unsigne
     for (unsigned o = 0; o < s->outputs; o++) {
         block_round loaded = {0};
         block_run *run = &loaded.runs[0];
+        run->layout = s->share.layout;
         for (unsigned k = 0; k < 4; k++) {
             run->scales[k] = d->words[HEADER][round % slots_of(s, HEADER)][o][k];
             run->codes[k] = d->words[CODES][round % slots_of(s, CODES)][o][k];

@@ -180,7 +180,7 @@ void segment_fetch(ptx_builder *b, const blocks *s, const segments *g, unsigned 
                    unsigned number, block_round *round)
 {
     for (unsigned i = 0; i < s->share.runs; i++)
-        round->runs[i] = (block_run){.place = g->places[output][i]};
+        round->runs[i] = (block_run){.place = g->places[output][i], .layout = s->share.layout};
     if (s->between) {
         fetch_between(b, s, g, output, number, round);
     } else if (has_whole_blocks(s->share.layout)) {

@@ -38,7 +38,8 @@ static segment_shape segment_of(const block_layout *layout, const kernel_spec *s
     const unsigned x = blocks_window(layout, spec) * (unsigned)spec->product.tile_rows * ROUND_BYTES;
     const unsigned warps = blocks_warps(layout), teams = warps * WARP / TEAM;
     const unsigned room =
-        layout->table ? TABLE_SHARED_BYTES : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x;
+        layout->table ? TABLE_SHARED_BYTES
+                      : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x - block_codebook_bytes(layout);
     segment_shape s = segment_with(layout, outputs, ROUNDS_MAX);
     while (s.rounds > 1 && s.pair * teams / 2 > room)
         s = segment_with(layout, outputs, s.rounds / 2);

@@ -333,7 +333,7 @@ static void put_block(ptx_builder *b, const weights *w, const weight_run *run, c
     const unsigned in_chunk = section->span < CHUNK ? CHUNK / section->span : 1;
     block_run open = run->block;
     ptx_val values[CHUNK];
-    block_open_run(b, w->layout, &open);
+    block_open_run(b, &w->state, &open);
     if (block_has_one(w->layout)) {
         block_strand one = block_strand_one(b, w->layout, &open, run->strand);
         decode_strand(b, w, &open, &one, values);

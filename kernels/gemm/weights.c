@@ -9,7 +9,7 @@ weights weights_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *
                  .k = args->k,
                  .outputs = args->outputs};
     if (w.layout) {
-        w.state = block_open(b, w.layout);
+        w.state = block_open_outside(b, w.layout);
         w.by_runs = runs_allowed(b, &w, (ptx_val){0});
         return w;
     }
@@ -197,7 +197,7 @@ static void stage_run(ptx_builder *b, const staging *s, const block_place *place
     ptx_if(b, exists);
     block_run run;
     block_fetch(b, layout, place, &run);
-    block_open_run(b, layout, &run);
+    block_open_run(b, &s->w->state, &run);
     for (unsigned i = 0; i < section->strands; i++) {
         block_strand strand = block_strand_of(b, layout, &run, i);
         for (unsigned j = 0; j < place->bytes; j++)

@@ -81,7 +81,7 @@ static void dequantize_sections(ptx_builder *b, const block_tile *t, const codec
     block_step step = block_tile_runs(b, t, kind, bytes, is_narrow ? section->strands : 1);
     block_run run;
     block_fetch(b, t->layout, &step.place, &run);
-    block_open_run(b, t->layout, &run);
+    block_open_run(b, state, &run);
     (is_narrow ? one_strand : all_strands)(b, t, state, &run, &step);
     block_tile_end_for(b, step.turns);
 }

@@ -58,7 +58,8 @@ static void encode_block(ptx_builder *b, const block_tile *t, deal d, ptx_val fi
     ptx_val lane = ptx_and(b, ptx_tid_x(b), WARP - 1);
     ptx_val element = ptx_add(b, first, (int)(skip * WARP * d.vector));
     ptx_val block = ptx_div(b, element, (int)layout->elements);
-    block_lanes lanes = {.count = d.lanes, .first = ptx_and(b, lane, ptx_u32(b, -d.lanes))};
+    block_lanes lanes = {
+        .count = d.lanes, .first = ptx_and(b, lane, ptx_u32(b, -d.lanes)), .vector = d.vector};
     lanes.is_first = ptx_setp(b, PTX_EQ, lane, lanes.first);
     lanes.block = ptx_mad(b, block, (int)layout->bytes, t->stage.shared);
     block_numbers numbers = layout->encoder->begin(b, layout, &lanes, x, count);

@@ -460,6 +460,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
         why = "group_index is yes; prepacked weights must have contiguous groups";
     else if (!blocks && extent % 16 != 0)
         why = "prepacked weights must have a group size that is a multiple of 16";
+    else if (blocks && !block_is_prepacked(blocks))
+        why = "blocks of this format are not prepacked";
     else if (spec->epilogue.addend)
         why = "product stream does not take an addend";
     if (why)

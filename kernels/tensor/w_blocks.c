@@ -129,7 +129,7 @@ void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val til
         const unsigned first = at;
         block_run run = f->run[r];
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, f->k, (int)(r * codes)), w->k));
-        block_open_run(b, layout, &run);
+        block_open_run(b, &w->state, &run);
         for (unsigned s = 0; s < layout->sections[0].strands; s++) {
             block_strand strand = block_strand_of(b, layout, &run, s);
             ptx_val scale = block_pair_scale(b, layout, w->data, &strand);
@@ -161,7 +161,7 @@ static void put_run(ptx_builder *b, const w_tile *w, unsigned kind, ptx_val tile
     block_place place = place_of(b, w, kind, n, run, align);
     block_run fetched_run;
     block_fetch(b, layout, &place, &fetched_run);
-    block_open_run(b, layout, &fetched_run);
+    block_open_run(b, &w->state, &fetched_run);
     for (unsigned s = 0; s < section->strands; s++) {
         block_strand strand = block_strand_of(b, layout, &fetched_run, s);
         ptx_val scale = block_pair_scale(b, layout, w->data, &strand);

@@ -84,6 +84,15 @@ static const struct {
     {"gguf_tq2_0", 59, QDNN_WEIGHTS_GGUF_TQ2_0, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 16}}},
     {"gguf_mxfp4", 60, QDNN_WEIGHTS_GGUF_MXFP4, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 17}}},
     {"gguf_nvfp4", 61, QDNN_WEIGHTS_GGUF_NVFP4, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 18}}},
+    {"gguf_q1_0", 62, QDNN_WEIGHTS_GGUF_Q1_0, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 19}}},
+    {"gguf_q2_0", 63, QDNN_WEIGHTS_GGUF_Q2_0, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 20}}},
+    {"gguf_iq1_s", 64, QDNN_WEIGHTS_GGUF_IQ1_S, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 21}}},
+    {"gguf_iq1_m", 65, QDNN_WEIGHTS_GGUF_IQ1_M, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 22}}},
+    {"gguf_iq2_xxs", 66, QDNN_WEIGHTS_GGUF_IQ2_XXS, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 23}}},
+    {"gguf_iq2_xs", 67, QDNN_WEIGHTS_GGUF_IQ2_XS, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 24}}},
+    {"gguf_iq2_s", 68, QDNN_WEIGHTS_GGUF_IQ2_S, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 25}}},
+    {"gguf_iq3_xxs", 69, QDNN_WEIGHTS_GGUF_IQ3_XXS, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 26}}},
+    {"gguf_iq3_s", 70, QDNN_WEIGHTS_GGUF_IQ3_S, 0, {{QDNN_QUANT_STORAGE, 0x0E}, {QDNN_QUANT_GRANULARITY, 3}, {QDNN_QUANT_BLOCK_FORMAT, 27}}},
     /* clang-format on */
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -217,6 +226,15 @@ static const struct {
     [QDNN_WEIGHTS_GGUF_TQ2_0] = {33792, 0, 0, 0, 0, 0, 0},
     [QDNN_WEIGHTS_GGUF_MXFP4] = {69632, 0, 0, 0, 0, 0, 0},
     [QDNN_WEIGHTS_GGUF_NVFP4] = {73728, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q1_0] = {18432, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_Q2_0] = {36864, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ1_S] = {25600, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ1_M] = {28672, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ2_XXS] = {33792, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ2_XS] = {37888, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ2_S] = {41984, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ3_XXS] = {50176, 0, 0, 0, 0, 0, 0},
+    [QDNN_WEIGHTS_GGUF_IQ3_S] = {56320, 0, 0, 0, 0, 0, 0},
     /* clang-format on */
 };
 
@@ -295,8 +313,8 @@ TEST_CASE(ApiWeights, NumbersThatAreNone)
     for (int i = 0; i < 4; i++) {
         CHECK_EQ_STR(qdnnGetWeightsName((qdnnWeights_t)none[i]), "unknown");
         CHECK_STATUS_IS(qdnnSetQuantWeights(q, (qdnnWeights_t)none[i], 0), OUT_OF_BOUND);
-        CHECK_HAS(last_sentence(), "it must be 0 to 61");
+        CHECK_HAS(last_sentence(), "it must be 0 to 70");
     }
     OK(qdnnDestroyQuantDescriptor(q));
-    CHECK_EQ_I64(QDNN_WEIGHTS_COUNT, 62);
+    CHECK_EQ_I64(QDNN_WEIGHTS_COUNT, 71);
 }

@@ -210,6 +210,8 @@ static const struct {
     {"q6_k", "o.gguf", "Q6_K", 25, 1},
     {"tq1_0", "o.gguf", "TQ1_0", 0, 1},
     {"tq2_0", "o.gguf", "TQ2_0", 0, 1},
+    {"q1_0", "o.gguf", "Q1_0", 0, 1},
+    {"q2_0", "o.gguf", "Q2_0", 0, 1},
     {"mxfp4", "o.gguf", "MXFP4", 15, 1},
     {"int4-g32", "o.safetensors", "pack-quantized 4-bit g32", 17, 1},
     {"int4", "o.safetensors", "pack-quantized 4-bit g128", 14, 1},
@@ -630,14 +632,16 @@ TEST_CASE(QdnnCommand, BenchModelsABoard)
 
 TEST_CASE(QdnnCommand, VerifySaysWhatItCannotCheck)
 {
-    gguf_maker g = {0};
+    enum { K = 64, N = 8 };
+    st_maker s = {0};
     opened o;
-    const uint8_t block[66] = {0};
-    gguf_tensor(&g, "w", 16, 1, (const int64_t[]){256}, block, sizeof block);
-    opened_make(&o, gguf_make(&g), "m.gguf");
-    check_qdnn(o.dir, "verify m.gguf", 1, "w: blocks of type IQ2_XXS cannot be decoded");
-    check_qdnn(o.dir, "verify m.gguf", 1, "1 weights could not be checked");
-    check_qdnn(o.dir, "verify m.gguf --only nothing", 1, "--only 'nothing' matches no name in m.gguf");
-    check_qdnn(o.dir, "info m.gguf", 0, "no descriptor: blocks of type IQ2_XXS");
+    static const uint32_t words[K / 8 * N];
+    st_add(&s, "l.qweight", "I32", K / 8, N, words, sizeof words);
+    opened_make(&o, st_make(&s), "m.safetensors");
+    check_qdnn(o.dir, "verify m.safetensors", 1, "the tensor 'l.scales' is missing");
+    check_qdnn(o.dir, "verify m.safetensors", 1, "1 weights could not be checked");
+    check_qdnn(o.dir, "verify m.safetensors --only nothing", 1,
+               "--only 'nothing' matches no name in m.safetensors");
+    check_qdnn(o.dir, "info m.safetensors", 0, "no descriptor: the tensor 'l.");
     opened_close(&o);
 }

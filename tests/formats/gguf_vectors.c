@@ -6,18 +6,24 @@
 #include <string.h>
 
 const gguf_file gguf_files[GGUF_FILES] = {
-    {"dequantize_Q4_0", QDNN_BLOCK_Q4_0, false},     {"dequantize_Q4_1", QDNN_BLOCK_Q4_1, false},
-    {"dequantize_Q5_0", QDNN_BLOCK_Q5_0, false},     {"dequantize_Q5_1", QDNN_BLOCK_Q5_1, false},
-    {"dequantize_Q8_0", QDNN_BLOCK_Q8_0, false},     {"dequantize_Q2_K", QDNN_BLOCK_Q2_K, false},
-    {"dequantize_Q3_K", QDNN_BLOCK_Q3_K, false},     {"dequantize_Q4_K", QDNN_BLOCK_Q4_K, false},
-    {"dequantize_Q5_K", QDNN_BLOCK_Q5_K, false},     {"dequantize_Q6_K", QDNN_BLOCK_Q6_K, false},
-    {"dequantize_IQ4_NL", QDNN_BLOCK_IQ4_NL, false}, {"dequantize_IQ4_XS", QDNN_BLOCK_IQ4_XS, false},
-    {"dequantize_TQ1_0", QDNN_BLOCK_TQ1_0, false},   {"dequantize_TQ2_0", QDNN_BLOCK_TQ2_0, false},
-    {"dequantize_MXFP4", QDNN_BLOCK_MXFP4, false},   {"dequantize_NVFP4", QDNN_BLOCK_NVFP4, false},
-    {"quantize_Q4_0", QDNN_BLOCK_Q4_0, true},        {"quantize_Q4_1", QDNN_BLOCK_Q4_1, true},
-    {"quantize_Q5_0", QDNN_BLOCK_Q5_0, true},        {"quantize_Q5_1", QDNN_BLOCK_Q5_1, true},
-    {"quantize_Q8_0", QDNN_BLOCK_Q8_0, true},        {"quantize_TQ1_0", QDNN_BLOCK_TQ1_0, true},
-    {"quantize_TQ2_0", QDNN_BLOCK_TQ2_0, true},      {"quantize_MXFP4", QDNN_BLOCK_MXFP4, true},
+    {"dequantize_Q4_0", QDNN_BLOCK_Q4_0, false},       {"dequantize_Q4_1", QDNN_BLOCK_Q4_1, false},
+    {"dequantize_Q5_0", QDNN_BLOCK_Q5_0, false},       {"dequantize_Q5_1", QDNN_BLOCK_Q5_1, false},
+    {"dequantize_Q8_0", QDNN_BLOCK_Q8_0, false},       {"dequantize_Q2_K", QDNN_BLOCK_Q2_K, false},
+    {"dequantize_Q3_K", QDNN_BLOCK_Q3_K, false},       {"dequantize_Q4_K", QDNN_BLOCK_Q4_K, false},
+    {"dequantize_Q5_K", QDNN_BLOCK_Q5_K, false},       {"dequantize_Q6_K", QDNN_BLOCK_Q6_K, false},
+    {"dequantize_IQ4_NL", QDNN_BLOCK_IQ4_NL, false},   {"dequantize_IQ4_XS", QDNN_BLOCK_IQ4_XS, false},
+    {"dequantize_TQ1_0", QDNN_BLOCK_TQ1_0, false},     {"dequantize_TQ2_0", QDNN_BLOCK_TQ2_0, false},
+    {"dequantize_MXFP4", QDNN_BLOCK_MXFP4, false},     {"dequantize_NVFP4", QDNN_BLOCK_NVFP4, false},
+    {"dequantize_Q1_0", QDNN_BLOCK_Q1_0, false},       {"dequantize_Q2_0", QDNN_BLOCK_Q2_0, false},
+    {"dequantize_IQ1_S", QDNN_BLOCK_IQ1_S, false},     {"dequantize_IQ1_M", QDNN_BLOCK_IQ1_M, false},
+    {"dequantize_IQ2_XXS", QDNN_BLOCK_IQ2_XXS, false}, {"dequantize_IQ2_XS", QDNN_BLOCK_IQ2_XS, false},
+    {"dequantize_IQ2_S", QDNN_BLOCK_IQ2_S, false},     {"dequantize_IQ3_XXS", QDNN_BLOCK_IQ3_XXS, false},
+    {"dequantize_IQ3_S", QDNN_BLOCK_IQ3_S, false},     {"quantize_Q1_0", QDNN_BLOCK_Q1_0, true},
+    {"quantize_Q2_0", QDNN_BLOCK_Q2_0, true},          {"quantize_Q4_0", QDNN_BLOCK_Q4_0, true},
+    {"quantize_Q4_1", QDNN_BLOCK_Q4_1, true},          {"quantize_Q5_0", QDNN_BLOCK_Q5_0, true},
+    {"quantize_Q5_1", QDNN_BLOCK_Q5_1, true},          {"quantize_Q8_0", QDNN_BLOCK_Q8_0, true},
+    {"quantize_TQ1_0", QDNN_BLOCK_TQ1_0, true},        {"quantize_TQ2_0", QDNN_BLOCK_TQ2_0, true},
+    {"quantize_MXFP4", QDNN_BLOCK_MXFP4, true},
 };
 
 enum { LINE_MAX_BYTES = 2 * GGUF_BYTES_MAX + 8 * GGUF_VALUES_MAX + 3 };

@@ -9,7 +9,7 @@
 
 #include "formats/gguf_excerpts.h"
 
-enum { GGUF_FILES = 24 };
+enum { GGUF_FILES = 35 };
 
 typedef struct gguf_file {
     const char *name;

@@ -104,14 +104,12 @@ static const struct block_range {
     qdnnBlockFormat_t block;
     float least, largest, step;
 } block_ranges[] = {
-    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},     {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},
-    {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},   {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},
-    {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
-    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f},    {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},
-    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},   {QDNN_BLOCK_Q2_K, 0, 3, 0.5f},
-    {QDNN_BLOCK_Q3_K, -4, 4, 0.5f},     {QDNN_BLOCK_Q4_K, 0, 15, 0.5f},
-    {QDNN_BLOCK_Q5_K, 0, 31, 0.5f},     {QDNN_BLOCK_Q6_K, -32, 32, 0.5f},
-    {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
+    {QDNN_BLOCK_Q4_0, -8, 8, 0.5f},  {QDNN_BLOCK_Q4_1, 0, 15, 0.5f},     {QDNN_BLOCK_Q5_0, -16, 16, 0.5f},
+    {QDNN_BLOCK_Q5_1, 0, 31, 0.5f},  {QDNN_BLOCK_Q8_0, -127, 127, 0.5f}, {QDNN_BLOCK_Q8_1, -127, 127, 0.5f},
+    {QDNN_BLOCK_TQ1_0, -1, 1, 0.5f}, {QDNN_BLOCK_TQ2_0, -1, 1, 0.5f},    {QDNN_BLOCK_MXFP4, -6, 6, 0.25f},
+    {QDNN_BLOCK_Q2_K, 0, 3, 0.5f},   {QDNN_BLOCK_Q3_K, -4, 4, 0.5f},     {QDNN_BLOCK_Q4_K, 0, 15, 0.5f},
+    {QDNN_BLOCK_Q5_K, 0, 31, 0.5f},  {QDNN_BLOCK_Q6_K, -32, 32, 0.5f},   {QDNN_BLOCK_Q1_0, -1, 1, 0.5f},
+    {QDNN_BLOCK_Q2_0, -1, 1, 0.5f},  {QDNN_BLOCK_NONE, -1, 1, 0.5f}, /* the others are only read */
 };
 
 static const struct block_range *range_of_block(const format_facts *format)

@@ -21,6 +21,8 @@ static const out_type types[] = {
     {"q6_k",   QDNN_FILE_GGUF, false, STORED_ALONE, "Q6_K",  QDNN_WEIGHTS_GGUF_Q6_K,   0, "6 bits: 6.56"},
     {"tq1_0",  QDNN_FILE_GGUF, false, STORED_ALONE, "TQ1_0", QDNN_WEIGHTS_GGUF_TQ1_0,  0, "-1, 0, 1 in 1.69 bits"},
     {"tq2_0",  QDNN_FILE_GGUF, false, STORED_ALONE, "TQ2_0", QDNN_WEIGHTS_GGUF_TQ2_0,  0, "-1, 0, 1 in 2.06 bits"},
+    {"q1_0",   QDNN_FILE_GGUF, false, STORED_ALONE, "Q1_0",  QDNN_WEIGHTS_GGUF_Q1_0,   0, "signs in units of the mean magnitude of 128: 1.13"},
+    {"q2_0",   QDNN_FILE_GGUF, false, STORED_ALONE, "Q2_0",  QDNN_WEIGHTS_GGUF_Q2_0,   0, "2 bits, 64 share an f16 scale: 2.25"},
     {"mxfp4",  QDNN_FILE_GGUF, false, STORED_ALONE, "MXFP4", QDNN_WEIGHTS_GGUF_MXFP4,  0, "E2M1, 32 share a power of two"},
     {"nvfp4",  QDNN_FILE_GGUF, false, STORED_ALONE, "NVFP4", QDNN_WEIGHTS_GGUF_NVFP4,  0, "E2M1, 16 share an E4M3 scale (convert alone)"},
     {"int4",   QDNN_FILE_SAFETENSORS, false, STORED_PACKED, "I32", QDNN_WEIGHTS_COMPRESSED_TENSORS_4BIT, 128, "pack-quantized of compressed-tensors, symmetric"},
