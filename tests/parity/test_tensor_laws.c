@@ -306,6 +306,67 @@ DEVICE_EACH(TensorLaws, RowsDoNotDependOnTheBatch, family_count, family_name)
     scene_end(&s);
 }
 
+/* ---- The bits themselves ---- */
+
+static uint64_t hash_of(const void *bytes, size_t count)
+{
+    uint64_t hash = 0xCBF29CE484222325; /* FNV-1a */
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001B3;
+    return hash;
+}
+
+/* Of 21 rows: up to sm_89, where an operation of mma adds 8 products, and from sm_90 on, where it adds 16. No kernel may ever give others,
+ * whatever its shape. */
+static const struct {
+    const char *kind;
+    uint64_t hash[2];
+} pinned[] = {
+    {"int4_f16", {0x5268CE5447E73215, 0xCE08EFD091173207}},
+    {"int4_f32_zero", {0x4A5661B810763B89, 0x04FDCB60D416FFB0}},
+    {"nf4", {0x97C8F0AF0A29885F, 0xF5D25BC09EA30958}},
+    {"nvfp4", {0xFF290E1FCB518985, 0x4F17659B49332389}},
+    {"q4_1", {0x0463E758ADCC9A29, 0xCFE3741992742A04}},
+};
+
+static const char *const pinned_sms[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
+
+static int pinned_count(void)
+{
+    return LENGTH(pinned) * LENGTH(pinned_sms);
+}
+
+static void pinned_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", pinned[index / LENGTH(pinned_sms)].kind,
+             pinned_sms[index % LENGTH(pinned_sms)]);
+}
+
+static const weights_kind *kind_named(const char *name)
+{
+    for (int i = 0; i < LENGTH(kinds); i++)
+        if (!strcmp(kinds[i].name, name))
+            return &kinds[i];
+    return NULL;
+}
+
+DEVICE_EACH(TensorLaws, BitsArePinned, pinned_count, pinned_name)
+{
+    enum { M = 21 };
+    static float y[M * N];
+    const int family = index % LENGTH(pinned_sms);
+    const uint64_t expected = pinned[index / LENGTH(pinned_sms)].hash[family >= 2];
+    scene s;
+    NEED_SM(pinned_sms[family]);
+    if (!scene_begin(&s, kind_named(pinned[index / LENGTH(pinned_sms)].kind), pinned_sms[family]))
+        return;
+    for (int way = AS_STORED; way <= PREPACKED; way++) {
+        product(&s, (weights_way)way, 0, M, y);
+        CHECK_EQ_U64(hash_of(y, sizeof y), expected);
+    }
+    scene_end(&s);
+}
+
 /* ---- Experts ---- */
 
 enum { EXPERTS = 4, OF_EXPERT = N / EXPERTS };
