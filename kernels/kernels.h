@@ -108,7 +108,7 @@ typedef struct kernel_multiplying {
     int grouped;        /* a stack of weights (experts); each row of x selects one */
     int unpack;         /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
-    uint64_t split;     /* number of thread blocks that share the lanes of a sum */
+    uint64_t split;     /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side */
 } kernel_multiplying;
 
 /* What follows the sum, in either kind of product. */

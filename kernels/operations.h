@@ -75,6 +75,10 @@ typedef struct kernel_operand_text {
     char element[16], count[112];
 } kernel_operand_text;
 
+/* What a product's split divides: nothing, the lanes of a sum among thread blocks, or its strips among the warps of one. */
+typedef enum { SPLITS_NOTHING, SPLITS_GRID, SPLITS_BLOCK } kernel_splits;
+kernel_splits kernel_product_splits(const kernel_spec *spec);
+
 struct operation_row {
     const char *name;
     const kernel_key *keys;    /* null: none */

@@ -228,7 +228,8 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
     if (spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
-    if (spec->product.split > 1) /* sums, or keys of the largest elements */
+    if (spec->product.split > 1 && (!kernel_is_product(row) || kernel_product_splits(spec) == SPLITS_GRID))
+        /* sums, or keys of the largest elements */
         list[n++] =
             (param_decl){"partials", KERNEL_WORKSPACE, WORKSPACE_PARTIALS, kernel_is_product(row) ? 4 : 8};
     if (spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STRIPS)

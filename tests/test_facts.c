@@ -63,7 +63,7 @@ static const struct {
     {"Q4_K_narrow", "q4_k", FACTS_EXACT, 1, 1024, 4096, "blocks", 8, 256, 1, 0},
     {"Int4", "int4_g128", FACTS_EXACT, 1, 4096, 4096, "gemv", 128, 128, 1, 0},
     {"Int4_few", "int4_g128", FACTS_EXACT, 16, 4096, 4096, "gemv", 128, 256, 1, 0},
-    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "tile", 32, 256, 1, 0},
+    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "tile", 256, 256, 1, 0},
     {"Int4_prepacked", "int4_g128", FACTS_PREPACKED, 64, 4096, 4096, "stream", 128, 256, 2,
      4 * 64 * 4096 * 8},
     {"Q8_0_odd", "q8_0", FACTS_EXACT, 1, 49152, 576, "blocks", 1536, 128, 1, 0},
@@ -303,7 +303,7 @@ static const struct {
 } codes[] = {
     {"Int4", "int4_g128", FACTS_EXACT, 1, 136, 30 << 10, 78 << 10, {3.5, 4.0}, 1.2, 0},
     {"Q4_K", "q4_k", FACTS_EXACT, 1, 255, 33 << 10, 40 << 10, {3.7, 4.3}, 1.3, 0},
-    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 168, 5 << 10, 30 << 10, {5.5, 8.0}, 2.8, 0},
+    {"Int4_stored", "int4_g128", FACTS_TENSOR, 1, 84, 5 << 10, 30 << 10, {5.0, 6.5}, 3.0, 0},
 };
 
 TEST_ROWS(Facts, CodeOfToday, codes)

@@ -20,6 +20,12 @@ DEVICE_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
     const int64_t long_k = !is_blocks ? 608 : multiple == 256 ? 768 : 512 + 3 * multiple;
     const tensor_shape shapes[] = {
         {.m = 5, .n = 40, .k = long_k, .tile_rows = 16},
+        /* several rounds of parts, or more parts than strips */
+        {.m = index % 5 + 1,
+         .n = 40,
+         .k = long_k + (index % 2 ? 1024 : 0),
+         .tile_rows = (uint64_t)1 << (index + index / TENSOR_FAMILIES) % 6,
+         .split = (uint64_t)2 << index / 7 % 3},
         {.m = 35, .n = 144, .k = is_blocks ? 2 * multiple : 96, .tile_rows = largest},
         {.m = 19,
          .n = is_awq ? 24 : 21,

@@ -57,12 +57,3 @@ void kernel_product_choose(const kernel_row *row, const kernel_problem *problem,
     else
         choose_few_rows(row, problem, spec);
 }
-
-void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_problem *problem,
-                          kernel_spec *spec)
-{
-    const uint64_t m = kernel_rows_together(problem->m, problem->experts);
-    spec->product.kernel = prepacked ? KERNEL_PRODUCT_STREAM : KERNEL_PRODUCT_TILE;
-    spec->product.tile_rows =
-        prepacked ? kernel_stream_rows(row, problem->experts > 0, m) : kernel_tile_rows(row, m);
-}

@@ -27,15 +27,23 @@ gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 
 void gemm_fix(kernel_spec *spec)
 {
-    if (spec->product.grouped)
+    if (spec->product.grouped && kernel_product_splits(spec) == SPLITS_GRID)
         spec->product.split = 1;
     if (spec->product.x_fp8)
         spec->data = QDNN_DATA_F16;
 }
 
-static bool takes_parts(const kernel_spec *spec)
+kernel_splits kernel_product_splits(const kernel_spec *spec)
 {
-    return spec->product.kernel == KERNEL_PRODUCT_LANEWISE || spec->product.kernel == KERNEL_PRODUCT_JOIN;
+    switch (spec->product.kernel) {
+    case KERNEL_PRODUCT_LANEWISE:
+    case KERNEL_PRODUCT_JOIN:
+        return SPLITS_GRID;
+    case KERNEL_PRODUCT_TILE:
+        return SPLITS_BLOCK;
+    default:
+        return SPLITS_NOTHING;
+    }
 }
 
 static bool is_of_tensor_cores(const kernel_spec *spec)
@@ -77,8 +85,8 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         snprintf(error, error_size, "grouped and addend are both yes; at most one of them may be");
         return false;
     }
-    if (spec->product.split > 1 && !takes_parts(spec)) {
-        snprintf(error, error_size, "split is %llu; only product lanewise can be split",
+    if (spec->product.split > 1 && kernel_product_splits(spec) == SPLITS_NOTHING) {
+        snprintf(error, error_size, "split is %llu; only products lanewise and tile can be split",
                  (unsigned long long)spec->product.split);
         return false;
     }
@@ -156,7 +164,7 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
                      uint64_t partials, kernel_steps *steps)
 {
     kernel_step *step = add_product(row, spec, problem, steps);
-    if (spec->product.split == 1)
+    if (spec->product.split == 1 || kernel_product_splits(spec) != SPLITS_GRID)
         return;
     kernel_spec join = *spec;
     join.product.kernel = KERNEL_PRODUCT_JOIN;

@@ -17,15 +17,33 @@ static unsigned least_of(unsigned a, unsigned b)
 
 /* ---- Shapes ---- */
 
+static unsigned most_of(unsigned a, unsigned b)
+{
+    return a > b ? a : b;
+}
+
 tile_shape tile_shape_of(const kernel_row *row, const kernel_spec *spec)
 {
-    tile_shape s = {.m = (unsigned)spec->product.tile_rows, .k = w_tile_k(row)};
+    tile_shape s = {
+        .m = (unsigned)spec->product.tile_rows, .k = w_tile_k(row), .parts = (unsigned)spec->product.split};
     s.n = TILE_WEIGHTS / s.k;
-    s.warps_n = least_of(s.n / 32, 4);
-    s.warps_m = least_of(s.m / 16, TILE_WARPS / s.warps_n);
-    while (s.warps_m * s.warps_n < TILE_WARPS && s.n / s.warps_n > 8)
+    const unsigned columns = s.n / s.parts, warps = TILE_WARPS / s.parts;
+    s.warps_n = least_of(most_of(columns / 32, 1), least_of(warps, 4));
+    s.warps_m = least_of(most_of(s.m / 16, 1), warps / s.warps_n);
+    while (s.warps_m * s.warps_n < warps && columns / s.warps_n > 8)
         s.warps_n *= 2;
+    s.apart = s.parts == TILE_WARPS && w_tile_is_apart(row, spec);
     return s;
+}
+
+unsigned tile_strip(const tile *t)
+{
+    return STRIP / t->form.unit_elements;
+}
+
+static unsigned computing_threads(const tile *t)
+{
+    return t->shape.parts * t->shape.warps_m * t->shape.warps_n * WARP;
 }
 
 static unsigned x_bytes(const kernel_row *row)
@@ -35,8 +53,8 @@ static unsigned x_bytes(const kernel_row *row)
     return has_table ? X_BYTES - TABLE_BYTES : X_BYTES;
 }
 
-/* The most rows of a tile, which needs at least two stages of x. */
-static unsigned rows_max(const kernel_row *row)
+/* The most lines of x in a tile, which needs at least two stages of x. */
+static unsigned lines_max(const kernel_row *row)
 {
     unsigned m = 16;
     while (2 * 2 * (2 * m) * w_tile_k(row) <= x_bytes(row))
@@ -46,15 +64,38 @@ static unsigned rows_max(const kernel_row *row)
 
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows)
 {
-    uint64_t m = 16;
-    while (m < rows && m < rows_max(row))
+    uint64_t m = 1;
+    while (m < rows && m < lines_max(row))
         m *= 2;
     return m;
 }
 
+/* Threads that read 32 neighbours in n, and the fragments of FP8 in lines along n, belong to one part. */
+static unsigned columns_least(const kernel_row *row, const kernel_spec *spec)
+{
+    const bool along_n = (spec->product.reduction == KERNEL_K_COLUMNS) ==
+                         (spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED);
+    if (block_layout_of(row->format) || !along_n)
+        return spec->epilogue.gated ? 16 : 8;
+    return spec->product.x_fp8    ? TILE_WEIGHTS / w_tile_k(row)
+           : spec->epilogue.gated ? 2 * THREAD_WEIGHTS
+                                  : THREAD_WEIGHTS;
+}
+
+/* x has lines for each part, and their sums fit where a tile of weights was. */
+unsigned tile_parts_max(const kernel_row *row, const kernel_spec *spec, uint64_t rows)
+{
+    const unsigned n = TILE_WEIGHTS / w_tile_k(row);
+    unsigned parts = 1;
+    while (parts < PARTS_MAX && 2 * parts * rows <= lines_max(row) && 4 * rows * n <= TILE_BYTES &&
+           n / (2 * parts) >= columns_least(row, spec))
+        parts *= 2;
+    return parts;
+}
+
 static unsigned x_stage_bytes(const tile_shape *shape)
 {
-    return 2 * shape->m * shape->k;
+    return 2 * shape->parts * shape->m * shape->k;
 }
 
 static unsigned x_stages(const kernel_row *row, const tile_shape *shape)
@@ -72,7 +113,8 @@ static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
 
 static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
 {
-    return tile_shape_of(row, spec).n / (spec->epilogue.gated ? 2 : 1);
+    const tile_shape shape = tile_shape_of(row, spec);
+    return shape.n / shape.parts / (spec->epilogue.gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -83,12 +125,18 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     }
     if (spec->product.x_fp8 && !fp8_serves(row, spec, error, error_size))
         return false;
-    const uint64_t m = spec->product.tile_rows;
-    if (m >= 16 && m <= rows_max(row) && (m & (m - 1)) == 0)
+    const uint64_t m = spec->product.tile_rows, parts = spec->product.split;
+    if (m > lines_max(row) || (m & (m - 1)) != 0) {
+        snprintf(error, error_size,
+                 "tile_rows is %llu; product tile of this format takes powers of two from 1 to %u",
+                 (unsigned long long)m, lines_max(row));
+        return false;
+    }
+    if (parts <= tile_parts_max(row, spec, m))
         return true;
     snprintf(error, error_size,
-             "tile_rows is %llu; product tile of this format takes powers of two from 16 to %u",
-             (unsigned long long)m, rows_max(row));
+             "split is %llu; product tile of this format takes up to %u with tile_rows %llu",
+             (unsigned long long)parts, tile_parts_max(row, spec, m), (unsigned long long)m);
     return false;
 }
 
@@ -96,7 +144,8 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 
 static tile_sums sums_zero(ptx_builder *b, const tile_shape *s)
 {
-    tile_sums sums = {.fragments_m = s->m / s->warps_m / 16, .fragments_n = s->n / s->warps_n / 8};
+    tile_sums sums = {.fragments_m = most_of(s->m / s->warps_m / 16, 1),
+                      .fragments_n = s->n / s->parts / s->warps_n / 8};
     for (unsigned i = 0; i < sums.fragments_m; i++)
         for (unsigned j = 0; j < sums.fragments_n; j++)
             for (unsigned c = 0; c < 4; c++)
@@ -139,7 +188,8 @@ static lane_places places_begin(ptx_builder *b, const tile *t)
     lane_places p = {0};
     ptx_val lane = t->lane, low = ptx_and(b, lane, 7), upper = ptx_shr(b, lane, 4);
     ptx_val middle = ptx_and(b, ptx_shr(b, lane, 3), 1);
-    step_places(b, t, ptx_add(b, t->warp_m, ptx_and(b, lane, 15)), ptx_xor(b, upper, low), p.x);
+    ptx_val x_line = ptx_add(b, t->warp_x, ptx_and(b, lane, (int)least_of(t->shape.m, 16) - 1));
+    step_places(b, t, x_line, ptx_xor(b, upper, t->shape.m < 8 ? ptx_and(b, x_line, 7) : low), p.x);
     if (fp8_along_n(t)) {
         for (unsigned j = 0; j < t->part.fragments_n; j += 2)
             p.w_lines[j / 2] = fp8_w_place(b, t, ptx_add(b, ptx_shr(b, t->warp_n, 4), (int)(j / 2)));
@@ -221,24 +271,219 @@ static void multiply_tile(ptx_builder *b, tile *t, const lane_places *p, ptx_val
     }
 }
 
+/* ---- Sums in shared memory ---- */
+
+/* Some warps may have nothing to compute. */
+static void begin_computing(ptx_builder *b, const tile *t)
+{
+    if (computing_threads(t) == TILE_THREADS)
+        return;
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)computing_threads(t)));
+}
+
+static void end_computing(ptx_builder *b, const tile *t)
+{
+    if (computing_threads(t) < TILE_THREADS)
+        ptx_end_if(b);
+}
+
+/* Byte offset of S(m, n) of the tile in shared memory: rows of n, swizzled so that the four rows to which
+ * half a warp stores (or the two rows of a quarter of it, where fragments hold every other column) are in
+ * different banks. */
+static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
+{
+    ptx_val other = ptx_shl(b, ptx_and(b, m, 1), 4);
+    if (!fp8_along_n(t))
+        other = ptx_xor(b, other, ptx_shl(b, ptx_and(b, m, 2), 2));
+    ptx_val column = ptx_xor(b, n, other);
+    return ptx_shl(b, ptx_mad(b, m, (int)t->shape.n, column), 2);
+}
+
+/* Two fragments hold the even and the odd columns of 16, so a lane has four neighbouring columns. */
+static void stage_alternating_sums(ptx_builder *b, const tile *t, const tile_sums *sums)
+{
+    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
+    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 2));
+    for (unsigned j = 0; j < sums->fragments_n; j += 2) {
+        ptx_val at = sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column);
+        at = ptx_add(b, t->w_shared, at);
+        for (unsigned i = 0; i < sums->fragments_m; i++)
+            for (unsigned c = 0; c < 4; c += 2) {
+                const ptx_val *even = &sums->at[i][j][c], *odd = &sums->at[i][j + 1][c];
+                const ptx_val four[4] = {even[0], odd[0], even[1], odd[1]};
+                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
+                           four, 4);
+            }
+    }
+}
+
+/* Stores the sums of the tile's rows, from `to` on. */
+static void stage_sums(ptx_builder *b, const tile *t, const tile_sums *sums, ptx_val to)
+{
+    const unsigned m = t->shape.m;
+    if (fp8_along_n(t)) {
+        stage_alternating_sums(b, t, sums);
+        return;
+    }
+    begin_computing(b, t);
+    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
+    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 1));
+    if (m < 8)
+        ptx_if(b, ptx_setp(b, PTX_LT, row, (int)m));
+    for (unsigned j = 0; j < sums->fragments_n; j++) {
+        ptx_val at = ptx_add(b, to, sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column));
+        for (unsigned i = 0; i < sums->fragments_m; i++)
+            for (unsigned c = 0; c < (m < 16 ? 2 : 4); c += 2) /* the swizzle is the same 8 rows further on */
+                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
+                           &sums->at[i][j][c], 2);
+    }
+    if (m < 8)
+        ptx_end_if(b);
+    end_computing(b, t);
+}
+
+/* ---- Parts ---- */
+
+/* Columns of y that a thread block completes: one per thread, in every few rows. */
+static unsigned columns_of(const tile *t)
+{
+    return t->shape.n / t->shape.parts / (t->spec->epilogue.gated ? 2 : 1);
+}
+
+static unsigned rows_together(const tile *t)
+{
+    return TILE_THREADS / columns_of(t);
+}
+
+static unsigned halves_of(const tile *t)
+{
+    return t->spec->epilogue.gated ? 2 : 1;
+}
+
+static void joined_zero(ptx_builder *b, tile *t)
+{
+    for (unsigned h = 0; h < halves_of(t); h++)
+        for (unsigned i = 0; i * rows_together(t) < t->shape.m; i++)
+            t->joined[h][i] = ptx_var(b, ptx_f32(b, 0));
+}
+
+/* Where S(row i of the thread, its column) of a part lies; of a or b. */
+static ptx_val joined_place(ptx_builder *b, const tile *t, unsigned i, unsigned part, unsigned half)
+{
+    const unsigned columns = columns_of(t), before = (part * halves_of(t) + half) * columns;
+    ptx_val column = ptx_and(b, ptx_tid_x(b), (int)columns - 1),
+            row = ptx_shr(b, ptx_tid_x(b), ceil_log2(columns));
+    return sum_place(b, t, i ? ptx_add(b, row, (int)(i * rows_together(t))) : row,
+                     before ? ptx_add(b, column, (int)before) : column);
+}
+
+/* Few rows may leave some threads without any. */
+static void begin_if_joins(ptx_builder *b, const tile *t)
+{
+    if (rows_together(t) > t->shape.m)
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(t->shape.m * columns_of(t))));
+}
+
+static void end_if_joins(ptx_builder *b, const tile *t)
+{
+    if (rows_together(t) > t->shape.m)
+        ptx_end_if(b);
+}
+
+/* Adds the sums of the parts' strips to those of the strips before them, in order, by way of shared memory that no warp needs
+ * any more after a barrier, nor again before the next. */
+static void join_parts(ptx_builder *b, tile *t, ptx_val shared)
+{
+    ptx_syncthreads(b);
+    stage_sums(b, t, &t->part, shared);
+    for (unsigned i = 0; i < t->part.fragments_m; i++)
+        for (unsigned j = 0; j < t->part.fragments_n; j++)
+            for (unsigned c = 0; c < 4; c++)
+                ptx_assign(b, t->part.at[i][j][c], ptx_f32(b, 0));
+    ptx_syncthreads(b);
+    begin_if_joins(b, t);
+    for (unsigned h = 0; h < halves_of(t); h++)
+        for (unsigned i = 0; i * rows_together(t) < t->shape.m; i++)
+            for (unsigned p = 0; p < t->shape.parts; p++) {
+                ptx_val at = ptx_add(b, shared, joined_place(b, t, i, p, h));
+                ptx_val part = ptx_ld_shared(b, PTX_F32, at, 0);
+                ptx_into(b, t->joined[h][i]);
+                ptx_add(b, t->joined[h][i], part);
+            }
+    end_if_joins(b, t);
+    if (t->shape.apart)
+        ptx_syncthreads(b);
+}
+
+/* Puts the complete sums where the epilogue expects them. */
+static void stage_joined(ptx_builder *b, const tile *t)
+{
+    begin_if_joins(b, t);
+    for (unsigned h = 0; h < halves_of(t); h++)
+        for (unsigned i = 0; i * rows_together(t) < t->shape.m; i++)
+            ptx_st_shared(b, ptx_add(b, t->w_shared, joined_place(b, t, i, 0, h)), 0, t->joined[h][i]);
+    end_if_joins(b, t);
+}
+
+/* How far the loop over k goes, in each part. */
+static ptx_val extent_of_parts(ptx_builder *b, const tile *t)
+{
+    if (t->shape.parts == 1)
+        return t->k;
+    const int strip = (int)tile_strip(t), all = strip * (int)t->shape.parts;
+    ptx_val rounds = ptx_shr(b, t->k, ceil_log2((unsigned)all)), rest = ptx_and(b, t->k, all - 1);
+    return ptx_mad(b, rounds, strip, ptx_min(b, rest, strip));
+}
+
+/* What the loop left: a strip that is cut short. */
+static void join_rest(ptx_builder *b, tile *t)
+{
+    if (t->shape.parts == 1) {
+        join_strip(b, t);
+        return;
+    }
+    ptx_val rest = ptx_and(b, extent_of_parts(b, t), (int)tile_strip(t) - 1);
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_NE, rest, 0));
+    join_parts(b, t, t->w_shared);
+    ptx_end_if(b);
+}
+
 /* ---- The loop over k ---- */
 
-/* The part of the loop that only the computing warps run. */
+static void begin_if_strip_ends(ptx_builder *b, const tile *t, ptx_val k0)
+{
+    const int strip = (int)tile_strip(t);
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, k0, strip - 1), strip - (int)t->shape.k));
+}
+
+/* Multiplies the tile that begins k0 (u32) behind where its part began. */
 static void compute(ptx_builder *b, tile *t, const lane_places *p, ptx_val k0, ptx_val x_tile, ptx_val w_tile)
 {
-    const unsigned warps = t->shape.warps_m * t->shape.warps_n;
-    if (warps < TILE_WARPS) {
-        ptx_uniform(b);
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(warps * WARP)));
-    }
+    begin_computing(b, t);
     multiply_tile(b, t, p, x_tile, w_tile);
-    ptx_uniform(b);
-    const unsigned strip = STRIP / t->form.unit_elements;
-    ptx_if(b, ptx_setp(b, PTX_EQ, ptx_and(b, k0, (int)strip - 1), (int)(strip - t->shape.k)));
-    join_strip(b, t);
-    ptx_end_if(b);
-    if (warps < TILE_WARPS)
+    if (t->shape.parts == 1) {
+        begin_if_strip_ends(b, t, k0);
+        join_strip(b, t);
         ptx_end_if(b);
+    }
+    end_computing(b, t);
+    if (t->shape.parts == 1)
+        return;
+    begin_if_strip_ends(b, t, k0);
+    join_parts(b, t, w_tile);
+    ptx_end_if(b);
+}
+
+/* Of a tile in the loop: the k of its first part. */
+static ptx_val first_k(ptx_builder *b, const tile *t, ptx_val k0)
+{
+    const unsigned strip = tile_strip(t);
+    if (t->shape.parts == 1)
+        return k0;
+    return ptx_mad(b, ptx_shr(b, k0, ceil_log2(strip)), (int)(strip * (t->shape.parts - 1)), k0);
 }
 
 /* The buffer of the tile of weights at k0. */
@@ -254,7 +499,7 @@ static void put_weights(ptx_builder *b, const tile *t, const fetched *f, ptx_val
     if (fp8_along_n(t))
         fp8_w_put(b, t, f, w_tile);
     else if (t->w.blocks && !w_blocks_are_fetched(t->w.blocks))
-        w_blocks_put_any(b, &t->w, k0, w_tile, block_align(t->w.blocks));
+        w_blocks_put_any(b, &t->w, first_k(b, t, k0), w_tile, block_align(t->w.blocks));
     else
         w_tile_put(b, &t->w, f, w_tile);
 }
@@ -264,7 +509,7 @@ static void fetch_weights(ptx_builder *b, const tile *t, ptx_val k0, fetched *f)
     if (fp8_along_n(t))
         fp8_w_fetch(b, t, k0, f);
     else
-        w_tile_fetch(b, &t->w, k0, f);
+        w_tile_fetch(b, &t->w, first_k(b, t, k0), f);
 }
 
 /* The next tile of weights is loaded before the current one is multiplied, and decoded after that, into
@@ -275,9 +520,13 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
     x_tile x = x_tile_begin(b, t);
     fetch_weights(b, t, ptx_u32(b, 0), &f);
     put_weights(b, t, &f, ptx_u32(b, 0), t->w_shared);
-    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k), next = ptx_add(b, k0, (int)t->shape.k);
+    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), extent_of_parts(b, t), (int)t->shape.k),
+            next = ptx_add(b, k0, (int)t->shape.k);
     ptx_val here = x_tile_arrive(b, t, &x);
-    ptx_syncthreads(b);
+    if (t->shape.apart)
+        ptx_syncwarp(b);
+    else
+        ptx_syncthreads(b);
     fetch_weights(b, t, next, &f);
     x_tile_next(b, t, &x);
     compute(b, t, p, k0, here, buffer_at(b, k0, t));
@@ -288,12 +537,12 @@ static void run_fetched(ptx_builder *b, tile *t, const lane_places *p)
 
 static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
 {
-    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), t->k, (int)t->shape.k);
+    ptx_val k0 = ptx_for(b, ptx_u32(b, 0), extent_of_parts(b, t), (int)t->shape.k), first = first_k(b, t, k0);
     if (has_bytes(t))
-        fp8_w_put_slowly(b, t, k0, t->w_shared);
+        fp8_w_put_slowly(b, t, first, t->w_shared);
     else
-        w_tile_put_slowly(b, &t->w, k0, t->w_shared);
-    x_tile_slowly(b, t, k0);
+        w_tile_put_slowly(b, &t->w, first, t->w_shared);
+    x_tile_slowly(b, t, first);
     ptx_syncthreads(b);
     compute(b, t, p, k0, t->x_shared, t->w_shared);
     ptx_syncthreads(b);
@@ -304,7 +553,10 @@ static void run_slowly(ptx_builder *b, tile *t, const lane_places *p)
 static void compute_sums(ptx_builder *b, tile *t)
 {
     t->part = sums_zero(b, &t->shape);
-    t->sums = sums_zero(b, &t->shape);
+    if (t->shape.parts == 1)
+        t->sums = sums_zero(b, &t->shape);
+    else
+        joined_zero(b, t);
     if (t->spec->product.grouped) {
         ptx_uniform(b);
         ptx_if(b, t->at.known);
@@ -317,71 +569,23 @@ static void compute_sums(ptx_builder *b, tile *t)
     ptx_else(b);
     run_slowly(b, t, &p);
     ptx_end_if(b);
-    join_strip(b, t);
+    join_rest(b, t);
     if (t->spec->product.grouped)
         ptx_end_if(b);
 }
 
 /* ---- The end ---- */
 
-/* Byte offset of S(m, n) of the tile in shared memory: rows of n, swizzled so that the four rows to which
- * half a warp stores (or the two rows of a quarter of it, where fragments hold every other column) are in
- * different banks. */
-static ptx_val sum_place(ptx_builder *b, const tile *t, ptx_val m, ptx_val n)
-{
-    ptx_val other = fp8_along_n(t) ? ptx_shl(b, ptx_and(b, m, 1), 4) : ptx_shl(b, ptx_and(b, m, 3), 3);
-    ptx_val column = ptx_xor(b, n, other);
-    return ptx_shl(b, ptx_mad(b, m, (int)t->shape.n, column), 2);
-}
-
-/* Two fragments hold the even and the odd columns of 16, so a lane has four neighbouring columns. */
-static void stage_alternating_sums(ptx_builder *b, const tile *t)
-{
-    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
-    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 2));
-    for (unsigned j = 0; j < t->sums.fragments_n; j += 2) {
-        ptx_val at = sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column);
-        at = ptx_add(b, t->w_shared, at);
-        for (unsigned i = 0; i < t->sums.fragments_m; i++)
-            for (unsigned c = 0; c < 4; c += 2) {
-                const ptx_val *even = &t->sums.at[i][j][c], *odd = &t->sums.at[i][j + 1][c];
-                const ptx_val four[4] = {even[0], odd[0], even[1], odd[1]};
-                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
-                           four, 4);
-            }
-    }
-}
-
-static void stage_sums(ptx_builder *b, const tile *t)
-{
-    if (fp8_along_n(t)) {
-        stage_alternating_sums(b, t);
-        return;
-    }
-    ptx_val row = ptx_add(b, t->warp_m, ptx_shr(b, t->lane, 2));
-    ptx_val column = ptx_add(b, t->warp_n, ptx_shl(b, ptx_and(b, t->lane, 3), 1));
-    for (unsigned j = 0; j < t->sums.fragments_n; j++) {
-        ptx_val at =
-            ptx_add(b, t->w_shared, sum_place(b, t, row, j ? ptx_add(b, column, (int)(8 * j)) : column));
-        for (unsigned i = 0; i < t->sums.fragments_m; i++)
-            for (unsigned c = 0; c < 4; c += 2) /* the swizzle is the same 8 rows further on */
-                ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, at, (int)((16 * i + 4 * c) * t->shape.n * 4),
-                           &t->sums.at[i][j][c], 2);
-    }
-}
-
 /* A thread completes one column, in every few rows; neighbouring threads have neighbouring columns. */
 static void finish(ptx_builder *b, const tile *t)
 {
-    const unsigned columns = t->shape.n / (t->spec->epilogue.gated ? 2 : 1),
-                   warps = t->shape.warps_m * t->shape.warps_n;
+    const unsigned columns = columns_of(t);
     epilogue e = epilogue_begin(b, t->spec, &t->args);
     ptx_syncthreads(b);
-    if (warps < TILE_WARPS)
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(warps * WARP)));
-    stage_sums(b, t);
-    if (warps < TILE_WARPS)
-        ptx_end_if(b);
+    if (t->shape.parts == 1)
+        stage_sums(b, t, &t->sums, t->w_shared);
+    else
+        stage_joined(b, t);
     ptx_syncthreads(b);
     ptx_val column = ptx_and(b, ptx_tid_x(b), (int)columns - 1), n = ptx_add(b, t->n0, column),
             sums[2] = {{0}};
@@ -410,6 +614,8 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
     const w_shape shape = {.data = t->spec->data,
                            .k_in_columns = has_bytes(t) || t->spec->product.reduction == KERNEL_K_COLUMNS,
                            .gated = t->spec->epilogue.gated,
+                           .parts = t->shape.parts,
+                           .strip = tile_strip(t),
                            .n0 = t->n0,
                            .n = t->n,
                            .k = t->k};
@@ -417,9 +623,25 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
     t->w = w_tile_begin(b, has_bytes(t) ? fp8_pairs_row() : row, t->spec, &args.all, &shape);
 }
 
+/* Warps lie side by side in n, then in m, then in parts. */
+static void begin_warp(ptx_builder *b, tile *t, ptx_val warp)
+{
+    const tile_shape *s = &t->shape;
+    ptx_val over_n = ptx_shr(b, warp, ceil_log2(s->warps_n));
+    t->warp_n = ptx_mul(b, ptx_and(b, warp, (int)s->warps_n - 1), (int)(s->n / s->parts / s->warps_n));
+    if (s->parts == 1) {
+        t->warp_m = t->warp_x = ptx_mul(b, over_n, (int)(s->m / s->warps_m));
+        return;
+    }
+    ptx_val part = ptx_shr(b, over_n, ceil_log2(s->warps_m));
+    t->warp_m = ptx_mul(b, ptx_and(b, over_n, (int)s->warps_m - 1), (int)(s->m / s->warps_m));
+    t->warp_n = ptx_mad(b, part, (int)(s->n / s->parts), t->warp_n);
+    t->warp_x = ptx_mad(b, part, (int)s->m, t->warp_m);
+}
+
 static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_minnctapersm(b, 1); /* no limit on registers; otherwise ptxas stops at 64 */
+    ptx_minnctapersm(b, spec->product.split > 1 ? 2 : 1); /* otherwise ptxas stops at 64 registers */
     tile t = {.spec = spec, .shape = tile_shape_of(row, spec), .args = gemm_declare(b, row, spec)};
     const tile_shape *s = &t.shape;
     t.form = x_form_of(b, spec);
@@ -434,8 +656,7 @@ static void emit_tile(ptx_builder *b, const kernel_row *row, const kernel_spec *
     t.lane = ptx_laneid(b);
     t.n0 = ptx_mul(b, ptx_ctaid_x(b), (int)outputs_of(row, spec));
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
-    t.warp_n = ptx_mul(b, ptx_and(b, warp, (int)s->warps_n - 1), (int)(s->n / s->warps_n));
-    t.warp_m = ptx_mul(b, ptx_shr(b, warp, ceil_log2(s->warps_n)), (int)(s->m / s->warps_m));
+    begin_warp(b, &t, warp);
     t.w_shared = ptx_shared_dynamic(b, 128);
     t.x_shared = ptx_add(b, t.w_shared, 2 * TILE_BYTES);
     t.x_stages = t.form.is_async ? x_stages(row, s) : 2;

@@ -111,7 +111,7 @@ void w_blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f)
         return;
     }
     ptx_val n = w_output(b, w, w->line, 1);
-    f->k = ptx_mad(b, w->run, (int)codes, k0);
+    f->k = ptx_mad(b, w->run, (int)codes, w_part_k(b, w, k0, w->line));
     f->runs = thread_runs(w->blocks);
     for (unsigned r = 0; r < f->runs; r++) {
         ptx_val k = ptx_add(b, f->k, (int)(r * codes));
@@ -200,12 +200,12 @@ void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile,
         ptx_val element = run_element(b, layout, kind, run);
         if (first)
             element = ptx_add(b, element, (int)first);
-        ptx_val n = w_output(b, w, line, 1);
+        ptx_val n = w_output(b, w, line, 1), k = w_part_k(b, w, k0, line);
         /* Tiles begin with a block or, if it has a single kind of section, within one. */
         ptx_val before = w_blocks_are_fetched(layout)
-                             ? ptx_shr(b, k0, ceil_log2(run_codes(layout, kind)))
-                             : ptx_mul(b, ptx_shr(b, k0, ceil_log2(layout->elements)), (int)of_line);
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, k0, element), w->k));
+                             ? ptx_shr(b, k, ceil_log2(run_codes(layout, kind)))
+                             : ptx_mul(b, ptx_shr(b, k, ceil_log2(layout->elements)), (int)of_line);
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_add(b, k, element), w->k));
         put_run(b, w, kind, tile, line, n, ptx_add(b, before, run), element, align);
         ptx_else(b);
         zero_line_part(b, w, kind, tile, line, element);

@@ -145,6 +145,7 @@ static element element_at(ptx_builder *b, const w_tile *w, ptx_val n, ptx_val k)
 static element piece_begin(ptx_builder *b, const w_tile *w, ptx_val k0, unsigned i, ptx_val *k)
 {
     const bool down = w->order == PIECES_IN_LINES, moves = i && (down != w->along_k);
+    k0 = w_part_k(b, w, k0, w->along_k ? w->line : w->run);
     *k = ptx_add(b, k0, w->along_k ? w->run : w->line);
     if (moves)
         *k = ptx_add(b, *k, (int)(i * (down ? 1 : PIECE)));
@@ -371,7 +372,8 @@ void w_dense_put_slowly(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val til
     const unsigned extent = w->along_k ? w->tile_k : w->tile_n;
     ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_WEIGHTS), TILE_THREADS);
     ptx_val line = ptx_shr(b, at, ceil_log2(extent)), run = ptx_and(b, at, (int)extent - 1);
-    ptx_val n = w_output(b, w, w->along_k ? line : run, 1), k = ptx_add(b, k0, w->along_k ? run : line);
+    ptx_val local = w->along_k ? line : run, n = w_output(b, w, local, 1),
+            k = ptx_add(b, w_part_k(b, w, k0, local), w->along_k ? run : line);
     ptx_val value = ptx_var(b, ptx_u32(b, 0));
     ptx_if(b, ptx_setp(b, PTX_LT, k, w->k));
     element from = element_at(b, w, ptx_cvt(b, PTX_U64, n), k);

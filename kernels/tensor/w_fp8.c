@@ -106,7 +106,8 @@ void fp8_w_put_slowly(ptx_builder *b, const tile *t, ptx_val k0, ptx_val tile)
     const w_tile *w = &t->w;
     ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, TILE_BYTES), TILE_THREADS);
     ptx_val line = ptx_shr(b, i, ceil_log2(run)), at = ptx_and(b, i, (int)run - 1);
-    ptx_val n = w_output(b, w, along_n ? at : line, 1), k = ptx_mad(b, k0, 2, along_n ? line : at);
+    ptx_val local = along_n ? at : line, n = w_output(b, w, local, 1),
+            k = ptx_mad(b, w_part_k(b, w, k0, local), 2, along_n ? line : at);
     ptx_val value = ptx_var(b, ptx_u32(b, 0)), piece = ptx_shr(b, at, 4);
     ptx_if(b, ptx_setp(b, PTX_LT, k, ptx_cvt(b, PTX_U32, t->args.k)));
     ptx_val from = code_address(b, t, k, n);

@@ -40,14 +40,29 @@ unsigned w_tile_k(const kernel_row *row)
                                                                          : 64;
 }
 
+bool w_tile_is_apart(const kernel_row *row, const kernel_spec *spec)
+{
+    const block_layout *blocks = block_layout_of(row->format);
+    return blocks ? w_blocks_are_fetched(blocks) : spec->stored.layout != QDNN_LAYOUT_WORDS_INTERLEAVED;
+}
+
 ptx_val w_output(ptx_builder *b, const w_tile *w, ptx_val local, unsigned margin)
 {
     ptx_val last = ptx_sub(b, w->n, (int)margin);
+    if (w->parts > 1)
+        local = ptx_and(b, local, (int)(w->tile_n / w->parts) - 1);
     if (!w->gated)
         return ptx_min(b, ptx_add(b, w->n0, local), last);
-    const unsigned half = w->tile_n / 2;
+    const unsigned half = w->tile_n / w->parts / 2;
     ptx_val column = ptx_add(b, w->n0, ptx_and(b, local, (int)half - 1));
     return ptx_mad(b, ptx_shr(b, local, ceil_log2(half)), w->n, ptx_min(b, column, last));
+}
+
+ptx_val w_part_k(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val local)
+{
+    if (w->parts == 1)
+        return k0;
+    return ptx_mad(b, ptx_shr(b, local, ceil_log2(w->tile_n / w->parts)), (int)w->strip, k0);
 }
 
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
@@ -62,6 +77,8 @@ w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .tile_k = w_tile_k(row),
                 .codes = args->operand[QDNN_OPERAND_CODES],
                 .gated = shape->gated,
+                .parts = shape->parts,
+                .strip = shape->strip,
                 .n0 = shape->n0,
                 .n = shape->n,
                 .k = shape->k};

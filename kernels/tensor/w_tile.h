@@ -1,7 +1,9 @@
 /* The weights of a product on their way to tensor cores: a thread block decodes a tile of them into shared
  * memory, as f16 or bf16.
  *
- * A tile is tile_n columns of the product by tile_k elements of the sum. It is cut into "pieces": eight
+ * A tile is tile_n columns of the product by tile_k elements of the sum; or it has several strips of the
+ * sum side by side ("parts"): then part p of its n has the same columns as part 0, p strips further down k.
+ * It is cut into "pieces": eight
  * neighbours in the direction in which codes lie in memory. If that is k, shared memory has a "line" of
  * tile_k for each n, otherwise a line of tile_n for each k. Piece p of line l lies at place p ^ (l & 7) of
  * its line, so that the eight lines that ldmatrix reads at a time are in different banks. */
@@ -36,7 +38,8 @@ typedef struct w_tile {
     bool along_k;               /* the direction of pieces */
     piece_order order;
     unsigned tile_n, tile_k;
-    bool gated;                     /* the first half of the tile has columns of a, the second those of b */
+    unsigned parts, strip;          /* the tile's lines have `parts` strips of so many k side by side */
+    bool gated;                     /* the first half of a part has columns of a, the second those of b */
     ptx_val codes;                  /* pointer */
     ptx_val n0;                     /* u32: the first column of y */
     ptx_val n, k;                   /* u32: n is that of y */
@@ -50,20 +53,26 @@ typedef struct w_tile {
 /* The extent of a tile in k, which determines that in n: some formats need more than the usual 64. */
 unsigned w_tile_k(const kernel_row *row);
 
+/* Whether each warp decodes an eighth of the tile's lines, in their order. */
+bool w_tile_is_apart(const kernel_row *row, const kernel_spec *spec);
+
 /* Sets up a tile from the kernel's parameters. To be called by all threads of the block. */
 typedef struct w_shape {
     qdnnDataType_t data;
     bool k_in_columns;
-    bool gated; /* half of the tile's columns belong to a, the others to b, which follows all of a */
+    bool gated; /* half of a part's columns belong to a, the others to b, which follows all of a */
+    unsigned parts, strip;
     ptx_val n0, n,
         k; /* u32: the first column of y that the tile has; the columns of y; the rows of the sum */
 } w_shape;
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
                     const w_shape *shape);
 
-/* The column of the weights with number `local` (u32) in the tile, clamped so that `margin` columns exist
+/* The column of the weights at place `local` (u32) of the tile's n, clamped so that `margin` columns exist
  * from it on. */
 ptx_val w_output(ptx_builder *b, const w_tile *w, ptx_val local, unsigned margin);
+/* The k that this place has where the first part has k0 (u32 both). */
+ptx_val w_part_k(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val local);
 
 /* Whether sizes and pointers allow tiles to be fetched. If not, they are decoded element by element. */
 ptx_val w_tile_aligned(ptx_builder *b, const w_tile *w);

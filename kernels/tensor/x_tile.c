@@ -3,7 +3,7 @@
 
 static unsigned stage_bytes(const tile *t)
 {
-    return 2 * t->shape.m * t->shape.k;
+    return 2 * t->shape.parts * t->shape.m * t->shape.k;
 }
 
 /* Elements per piece, and bytes per unit in memory. */
@@ -25,19 +25,27 @@ ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
     return ptx_and(b, all, emit_aligned(b, t->x, elements * t->form.bytes));
 }
 
-/* The number (u64) of row i (u32) of the tile; beyond the last row, one that exists. */
+/* The number (u64) of the row that line i (u32) of the tile has; beyond the last row, one that exists. */
 static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
 {
+    if (t->shape.parts > 1)
+        i = ptx_and(b, i, (int)t->shape.m - 1);
     ptx_val wide = ptx_cvt(b, PTX_U64, i);
     if (t->spec->product.grouped)
         return row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide));
     return ptx_min(b, ptx_add(b, t->at.first, wide), ptx_sub(b, t->args.m, 1));
 }
 
-static ptx_val piece_place(ptx_builder *b, const tile *t, ptx_val row, ptx_val piece)
+static ptx_val piece_place(ptx_builder *b, const tile *t, ptx_val line, ptx_val piece)
 {
-    ptx_val place = ptx_shl(b, ptx_xor(b, piece, ptx_and(b, row, 7)), 4);
-    return ptx_mad(b, row, (int)t->shape.k * 2, place);
+    ptx_val place = ptx_shl(b, ptx_xor(b, piece, ptx_and(b, line, 7)), 4);
+    return ptx_mad(b, line, (int)t->shape.k * 2, place);
+}
+
+/* The first k of the part of line i (u32) of the tile. */
+static ptx_val part_k(ptx_builder *b, const tile *t, ptx_val line)
+{
+    return ptx_mul(b, ptx_shr(b, line, ceil_log2(t->shape.m)), (int)tile_strip(t));
 }
 
 static void begin_if_active(ptx_builder *b, const x_tile *x)
@@ -52,31 +60,66 @@ static void end_if_active(ptx_builder *b, const x_tile *x)
         ptx_end_if(b);
 }
 
-/* The distance of a thread's pieces, in rows. */
-static unsigned row_step(const tile *t)
+/* The threads that share the lines of a tile, or a warp's part of them. */
+static unsigned threads_of(const tile *t)
 {
-    return TILE_THREADS / (t->shape.k / PIECE);
+    return t->shape.apart ? WARP : TILE_THREADS;
 }
 
-/* How many bytes of the next pieces exist: 16, or none beyond the last k. */
-static ptx_val bytes_known(ptx_builder *b, const tile *t, const x_tile *x)
+/* The distance of a thread's pieces, in lines. */
+static unsigned line_step(const tile *t)
 {
-    return ptx_selp(b, ptx_u32(b, LOAD_BYTES), ptx_u32(b, 0), ptx_setp(b, PTX_LT, x->k, t->k));
+    return threads_of(t) / (t->shape.k / PIECE);
 }
 
+/* Whether the thread's piece i of the next tile exists: it may be some parts behind the first. */
+static ptx_val piece_exists(ptx_builder *b, const tile *t, const x_tile *x, unsigned i)
+{
+    const unsigned more = t->shape.apart ? 0 : i * line_step(t) / t->shape.m * tile_strip(t);
+    return ptx_setp(b, PTX_LT, t->shape.parts > 1 && more ? ptx_add(b, x->k, (int)more) : x->k, t->k);
+}
+
+/* Where several parts end their strips, each goes on behind the last. */
 static void advance(ptx_builder *b, const tile *t, x_tile *x)
 {
-    ptx_assign(b, x->k, ptx_add(b, x->k, (int)t->shape.k));
+    const unsigned tile_k = t->shape.k, strip = tile_strip(t);
+    ptx_val step = ptx_u32(b, tile_k), bytes = ptx_u64(b, unit_bytes(t) * tile_k);
+    if (t->shape.parts > 1) {
+        ptx_assign(b, x->of_part, ptx_and(b, ptx_add(b, x->of_part, (int)tile_k), (int)strip - 1));
+        step = ptx_selp(b, ptx_u32(b, tile_k + (t->shape.parts - 1) * strip), step,
+                        ptx_setp(b, PTX_EQ, x->of_part, 0));
+        bytes = ptx_mul_wide(b, step, ptx_u32(b, unit_bytes(t)));
+    }
+    ptx_assign(b, x->k, ptx_add(b, x->k, step));
     for (unsigned i = 0; i < x->pieces; i++)
-        ptx_assign(b, x->from[i], ptx_add(b, x->from[i], ptx_u64(b, unit_bytes(t) * t->shape.k)));
+        ptx_assign(b, x->from[i], ptx_add(b, x->from[i], bytes));
+}
+
+/* Lines that are a multiple of eight apart have the same swizzle: then one address serves all pieces. */
+static bool has_one_place(const tile *t)
+{
+    return line_step(t) % 8 == 0;
+}
+
+static ptx_val place_in(ptx_builder *b, const tile *t, const x_tile *x, ptx_val tile, unsigned i)
+{
+    return ptx_add(b, tile, x->to[has_one_place(t) ? 0 : i]);
+}
+
+static int piece_offset(const tile *t, unsigned i)
+{
+    return has_one_place(t) ? (int)(i * line_step(t) * t->shape.k * 2) : 0;
 }
 
 static void copy_ahead(ptx_builder *b, const tile *t, x_tile *x, ptx_val stage)
 {
-    ptx_val bytes = bytes_known(b, t, x), to = ptx_add(b, ptx_add(b, t->x_shared, stage), x->to);
+    ptx_val tile = ptx_add(b, t->x_shared, stage), bytes = {0};
     begin_if_active(b, x);
-    for (unsigned i = 0; i < x->pieces; i++)
-        ptx_cp_async_cg_zfill(b, to, (int)(i * row_step(t) * t->shape.k * 2), x->from[i], 0, bytes, 0);
+    for (unsigned i = 0; i < x->pieces; i++) {
+        if (i == 0 || t->shape.parts > 1)
+            bytes = ptx_selp(b, ptx_u32(b, LOAD_BYTES), ptx_u32(b, 0), piece_exists(b, t, x, i));
+        ptx_cp_async_cg_zfill(b, place_in(b, t, x, tile, i), piece_offset(t, i), x->from[i], 0, bytes, 0);
+    }
     end_if_active(b, x);
     ptx_cp_async_commit(b);
     advance(b, t, x);
@@ -91,37 +134,49 @@ static unsigned words_in_memory(const tile *t)
 static void load_ahead(ptx_builder *b, const tile *t, x_tile *x)
 {
     const unsigned words_of_piece = words_in_memory(t);
-    ptx_val exists = ptx_setp(b, PTX_LT, x->k, t->k);
+    const bool many = t->shape.parts > 1;
     for (unsigned i = 0; i < x->pieces; i++)
         for (unsigned c = 0; c < words_of_piece; c++)
             ptx_assign(b, x->words[i][c], ptx_u32(b, 0));
-    if (x->active.kind != PTX_NOTHING)
-        exists = ptx_and(b, exists, x->active);
-    ptx_if(b, exists);
     for (unsigned i = 0; i < x->pieces; i++) {
         ptx_val words[4];
+        if (i == 0 || many) {
+            ptx_val exists = piece_exists(b, t, x, i);
+            ptx_if(b, x->active.kind == PTX_NOTHING ? exists : ptx_and(b, exists, x->active));
+        }
         emit_load_words(b, x->from[i], 0, words_of_piece, words);
         for (unsigned c = 0; c < words_of_piece; c++)
             ptx_assign(b, x->words[i][c], words[c]);
+        if (many || i + 1 == x->pieces)
+            ptx_end_if(b);
     }
-    ptx_end_if(b);
     advance(b, t, x);
 }
 
 /* Where a thread's pieces come from and go to. */
 static x_tile pieces_begin(ptx_builder *b, const tile *t)
 {
-    const unsigned of_row = t->shape.k / PIECE, all = t->shape.m * of_row;
-    x_tile x = {.pieces = all < TILE_THREADS ? 1 : all / TILE_THREADS};
-    ptx_val tid = ptx_tid_x(b), row = ptx_shr(b, tid, ceil_log2(of_row)),
+    const unsigned of_row = t->shape.k / PIECE, threads = threads_of(t),
+                   all = (t->shape.apart ? 1 : t->shape.parts) * t->shape.m * of_row;
+    x_tile x = {.pieces = all < threads ? 1 : all / threads};
+    ptx_val tid = t->shape.apart ? t->lane : ptx_tid_x(b), row = ptx_shr(b, tid, ceil_log2(of_row)),
             piece = ptx_and(b, tid, (int)of_row - 1);
-    if (all < TILE_THREADS)
+    if (all < threads)
         x.active = ptx_setp(b, PTX_LT, tid, (int)all);
+    if (t->shape.apart)
+        row = ptx_add(b, row, t->warp_x);
+    const bool many = t->shape.parts > 1;
     ptx_val k = ptx_shl(b, piece, 3), first = ptx_cvt(b, PTX_U64, ptx_mul(b, k, (int)t->form.unit_elements));
-    x.to = piece_place(b, t, row, piece);
-    x.k = ptx_var(b, k);
+    x.k = ptx_var(b, many ? ptx_add(b, k, part_k(b, t, row)) : k);
+    if (many)
+        x.of_part = ptx_var(b, ptx_u32(b, 0));
     for (unsigned i = 0; i < x.pieces; i++) {
-        ptx_val m = row_of(b, t, i ? ptx_add(b, row, (int)(i * row_step(t))) : row);
+        ptx_val line = i ? ptx_add(b, row, (int)(i * line_step(t))) : row, m = row_of(b, t, line);
+        x.to[i] = piece_place(b, t, line, piece);
+        if (many) {
+            ptx_val of_line = ptx_add(b, k, part_k(b, t, line));
+            first = ptx_cvt(b, PTX_U64, ptx_mul(b, of_line, (int)t->form.unit_elements));
+        }
         x.from[i] = ptx_var(b, ptx_at(b, t->x, ptx_mad(b, m, t->args.x_stride, first), t->form.bytes));
     }
     return x;
@@ -168,12 +223,12 @@ ptx_val x_tile_arrive(ptx_builder *b, const tile *t, x_tile *x)
         ptx_cp_async_wait(b, t->x_stages - 2);
         return here;
     }
-    ptx_val to = ptx_add(b, here, x->to);
     begin_if_active(b, x);
     for (unsigned i = 0; i < x->pieces; i++) {
         ptx_val words[4];
         units_of_piece(b, t, x->words[i], words);
-        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * row_step(t) * t->shape.k * 2), words, 4);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, place_in(b, t, x, here, i), piece_offset(t, i), words,
+                   4);
     }
     end_if_active(b, x);
     return here;
@@ -208,15 +263,19 @@ static ptx_val load_element(ptx_builder *b, const tile *t, ptx_val index)
 void x_tile_slowly(ptx_builder *b, const tile *t, ptx_val k0)
 {
     const unsigned elements = t->form.unit_elements, of_row = t->shape.k * elements;
-    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.m * of_row), TILE_THREADS);
-    ptx_val row = ptx_shr(b, at, ceil_log2(of_row)), in_row = ptx_and(b, at, (int)of_row - 1);
+    ptx_val at = ptx_for(b, ptx_tid_x(b), ptx_u32(b, t->shape.parts * t->shape.m * of_row), TILE_THREADS);
+    ptx_val line = ptx_shr(b, at, ceil_log2(of_row)), in_row = ptx_and(b, at, (int)of_row - 1), row = line;
+    if (t->shape.parts > 1) {
+        row = ptx_and(b, line, (int)t->shape.m - 1);
+        k0 = ptx_add(b, k0, part_k(b, t, line));
+    }
     ptx_val k = ptx_cvt(b, PTX_U64, ptx_mad(b, k0, (int)elements, in_row)), value = ptx_var(b, ptx_u32(b, 0));
     ptx_val has = row_tile_has(b, &t->at, ptx_cvt(b, PTX_U64, row));
     ptx_if(b, ptx_setp_and(b, PTX_LT, k, t->args.k, has));
     ptx_assign(b, value, load_element(b, t, ptx_mad(b, row_of(b, t, row), t->args.x_stride, k)));
     ptx_end_if(b);
     ptx_val piece = ptx_shr(b, in_row, ceil_log2(piece_elements(t)));
-    ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, row, piece));
+    ptx_val place = ptx_add(b, t->x_shared, piece_place(b, t, line, piece));
     place = ptx_at(b, place, ptx_and(b, in_row, (int)piece_elements(t) - 1), 2 / elements);
     ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, elements == 1 ? PTX_U16 : PTX_U8, place, 0, value);
     ptx_end_for(b);

@@ -11,8 +11,9 @@ typedef struct x_tile {
     unsigned pieces;                /* per thread */
     ptx_val active;                 /* predicate, where there are fewer pieces than threads */
     ptx_val from[X_PIECES_MAX];     /* variables: addresses of the next tile's pieces */
-    ptx_val to;                     /* u32: the first piece's place within a tile */
-    ptx_val k;                      /* variable: k of the next tile's pieces */
+    ptx_val to[X_PIECES_MAX];       /* u32: the pieces' places within a tile */
+    ptx_val k;                      /* variable: k of the next tile's first piece */
+    ptx_val of_part;                /* variable: k of the next tile in a part, where there are several */
     ptx_val stage;                  /* variable: offset in bytes of the tile that arrives next */
     ptx_val words[X_PIECES_MAX][4]; /* variables, where tiles pass through registers */
 } x_tile;

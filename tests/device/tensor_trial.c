@@ -499,9 +499,13 @@ void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_prod
     tensor_device d = {.vm = vm};
     if (!tensor_spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;
+    char why[256];
+    t.spec.product.split = s.split ? s.split : 1;
+    while (t.spec.product.split > 1 && !kernel_is_emitted(t.row, &t.spec, why, sizeof why))
+        t.spec.product.split /= 2;
     t.ref = ref_spec_of(t.row, &t.spec);
-    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows", (int)s.m, (int)s.n, (int)s.k, (int)s.shift,
-                   (int)s.tile_rows);
+    test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows, split %d", (int)s.m, (int)s.n, (int)s.k,
+                   (int)s.shift, (int)s.tile_rows, (int)t.spec.product.split);
     tensor_fill(&t, tensor_families[family].sm, seed);
     if (product == KERNEL_PRODUCT_STREAM)
         tensor_prepack(&t);

@@ -37,7 +37,7 @@ enum { TENSOR_GARBAGE = 0xA5 }; /* what memory holds before a kernel writes it *
 typedef struct tensor_shape {
     int64_t m, n, k;
     size_t shift;
-    uint64_t tile_rows;
+    uint64_t tile_rows, split; /* split: 0 counts as 1; what a tile does not take is halved */
     data_kind kind;
     bool few_blocks;
     int64_t gap;

@@ -487,7 +487,7 @@ DEVICE_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
     check_choice(&s, 0, 64, "exact");
     check_choice(
         &s, 1, 64,
-        "on sm_90; the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS; kernel tile with tiles of 16 "
+        "on sm_90; the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS; kernel tile with tiles of 8 "
         "rows, for up to 64 rows sorted by expert on ");
     check_choice(&s, 1, 32, "exact"); /* four rows for each expert */
     scene_end(&s);
