@@ -16,6 +16,8 @@ static const struct {
 } operations[] = {
     {"Products", "MUL_MAT", "type_a=q4_K", "MUL_MAT(type_a=q4_K,type_b=f32"},
     {"Rows", "GET_ROWS", "", "GET_ROWS(type=q8_0"},
+    {"Softmax", "SOFT_MAX", "ne=\\[16,16,1,1\\]", "SOFT_MAX(type=f32"},
+    {"Largest", "TOP_K", "ne=\\[12,", "TOP_K(type=f32"},
     {"Copies", "CPY", "", "CPY(type_src=f32,type_dst=q8_0"},
 };
 

@@ -290,7 +290,9 @@ static const struct {
     operation *run;
 } operations[] = {
     {GGML_OP_MUL_MAT, op_mul_mat},   {GGML_OP_MUL_MAT_ID, op_mul_mat_id},
-    {GGML_OP_GET_ROWS, op_get_rows}, {GGML_OP_CPY, op_copy},
+    {GGML_OP_GET_ROWS, op_get_rows}, {GGML_OP_SOFT_MAX, op_soft_max},
+    {GGML_OP_TOP_K, op_top_k},       {GGML_OP_ARGMAX, op_argmax},
+    {GGML_OP_ARGSORT, op_argsort},   {GGML_OP_CPY, op_copy},
     {GGML_OP_CONT, op_copy},         {GGML_OP_DUP, op_copy},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };

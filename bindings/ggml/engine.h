@@ -4,6 +4,7 @@
  *   engine.c     a handle of qdnn behind a lock, its plans by shape, its scratch memory
  *   products.c   MUL_MAT, MUL_MAT_ID
  *   rows.c       GET_ROWS, SET_ROWS, copies
+ *   select.c     SOFT_MAX, TOP_K, ARGMAX, ARGSORT
  *
  * An operation has one function, which serves both questions of ggml: "can you compute this?" (it makes the plans and
  * launches nothing) and "compute this". So what is promised is what qdnn accepts, and its reason is the library's own. */
@@ -99,6 +100,7 @@ qdnnStatus_t shapes_free(shapes *s, qdnnStatus_t status); /* returns the first f
 typedef bool operation(run *r, const struct ggml_tensor *t);
 operation op_mul_mat, op_mul_mat_id;
 operation op_get_rows, op_copy;
+operation op_soft_max, op_top_k, op_argmax, op_argsort;
 
 /* Asks for or computes a node of a graph. */
 bool run_node(run *r, const struct ggml_tensor *t);
