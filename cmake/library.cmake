@@ -64,8 +64,10 @@ add_custom_command(
   DEPENDS qdnn_files_inside qdnn_inside
   COMMAND_EXPAND_LISTS VERBATIM)
 qdnn_library(qdnn_files STATIC qdnn_files ${PROJECT_BINARY_DIR}/qdnn_files.o)
+qdnn_library(qdnn_files_shared SHARED qdnn_files $<TARGET_OBJECTS:qdnn_files_objects> $<TARGET_OBJECTS:qdnn_base>)
+target_link_options(qdnn_files_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
 
-install(TARGETS qdnn qdnn_static qdnn_files qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
+install(TARGETS qdnn qdnn_static qdnn_files qdnn_files_shared qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
 # In a folder of its own: a libcuda.so.1 must never be found by accident.
 install(TARGETS ptxvm_libcuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/qdnn/ptxvm NAMELINK_SKIP)
 install(FILES host_ref/host_ref.h ptxvm/ptxvm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn)
@@ -79,6 +81,7 @@ configure_package_config_file(cmake/qdnn-config.cmake.in qdnn-config.cmake
 write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH QDNN_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qdnn.pc.in qdnn.pc @ONLY)
+configure_file(cmake/qdnn_files.pc.in qdnn_files.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qdnn-config.cmake ${PROJECT_BINARY_DIR}/qdnn-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
-install(FILES ${PROJECT_BINARY_DIR}/qdnn.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/qdnn.pc ${PROJECT_BINARY_DIR}/qdnn_files.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -94,6 +94,14 @@ static void by_pkg_config(const char *dir)
         snprintf(command, sizeof command, "%s/by_pc_static", dir);
         check_program(command);
     }
+    snprintf(command, sizeof command, "%s %s/tests/consumer/files.c $(%s --cflags --libs qdnn_files) -o %s/files_by_pc",
+             QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
+    if (run_ok(command)) {
+        process_result files =
+            process_run("LD_LIBRARY_PATH=$(%s --variable=libdir qdnn_files) %s/files_by_pc", tool, dir);
+        CHECK_EQ_STR(files.output, "no-such-model.gguf: cannot be read: No such file or directory\n");
+        process_free(&files);
+    }
 }
 
 TEST_CASE(Install, ServesAUsersProject)

@@ -23,14 +23,14 @@ VERSION = re.search(r'^version = "(.*)"', (HERE / "pyproject.toml").read_text(),
 INFO = f"{NAME}-{VERSION}.dist-info"
 
 
-def build_library(folder):
-    """Builds libqdnn.so in a folder; its path."""
+def build_libraries(folder):
+    """Builds libqdnn.so and libqdnn_files.so in a folder; their paths."""
     options = ["-DQDNN_BUILD_TESTS=OFF", "-DQDNN_BUILD_BENCH=OFF"]
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
     jobs = str(os.cpu_count() or 1)
-    print("building libqdnn.so; pip shows the progress with -v", flush=True)
-    subprocess.run(["cmake", "--build", str(folder), "--target", "qdnn", "-j", jobs], check=True)
-    return (Path(folder) / "libqdnn.so").resolve()
+    print("building the libraries; pip shows the progress with -v", flush=True)
+    subprocess.run(["cmake", "--build", str(folder), "--target", "qdnn", "qdnn_files_shared", "-j", jobs], check=True)
+    return [(Path(folder) / name).resolve() for name in ("libqdnn.so", "libqdnn_files.so")]
 
 
 def metadata():
@@ -46,28 +46,29 @@ def metadata():
     return ("\n".join(head) + "\n\n" + (HERE / "README.md").read_text()).encode()
 
 
-def contents(library):
+def contents(libraries):
     """What the wheel holds: (name in it, bytes)."""
     for path in sorted((HERE / "qdnn").glob("*.py")):
         yield f"qdnn/{path.name}", path.read_bytes()
     for path in sorted((SOURCE / "include" / "qdnn").glob("*.h")):
         yield f"qdnn/include/{path.name}", path.read_bytes()
-    yield "qdnn/libqdnn.so", library.read_bytes()
+    for library in libraries:
+        yield f"qdnn/{library.name.split('.so')[0]}.so", library.read_bytes()
     yield f"{INFO}/METADATA", metadata()
     yield f"{INFO}/LICENSE", (SOURCE / "LICENSE").read_bytes()
 
 
-def newest_glibc(library):
-    """The newest version of glibc whose symbols the library asks for."""
-    versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes())
+def newest_glibc(libraries):
+    """The newest version of glibc whose symbols they ask for."""
+    versions = [found for library in libraries for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes())]
     return max((int(major), int(minor)) for major, minor in versions)
 
 
-def platform_tag(library):
-    """A manylinux tag, as the library depends on glibc alone; the platform's own where that is another system."""
+def platform_tag(libraries):
+    """A manylinux tag, as the libraries depend on glibc alone; the platform's own where that is another system."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     if platform.startswith("linux_"):
-        platform = "manylinux_{}_{}".format(*newest_glibc(library)) + platform[len("linux") :]
+        platform = "manylinux_{}_{}".format(*newest_glibc(libraries)) + platform[len("linux") :]
     return "py3-none-" + platform
 
 
@@ -81,12 +82,12 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     record = []
     with tempfile.TemporaryDirectory() as folder:
-        library = build_library(folder)
-        tag = platform_tag(library)
+        libraries = build_libraries(folder)
+        tag = platform_tag(libraries)
         file_name = f"{NAME}-{VERSION}-{tag}.whl"
         wheel_info = f"Wheel-Version: 1.0\nGenerator: qdnn\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
         with zipfile.ZipFile(Path(wheel_directory) / file_name, "w", zipfile.ZIP_DEFLATED) as wheel:
-            for name, data in [*contents(library), (f"{INFO}/WHEEL", wheel_info)]:
+            for name, data in [*contents(libraries), (f"{INFO}/WHEEL", wheel_info)]:
                 wheel.writestr(name, data)
                 digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
                 record.append(f"{name},sha256={digest},{len(data)}")

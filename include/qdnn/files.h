@@ -3,7 +3,7 @@
  *
  * A file is a list of tensors as they are stored, and a list of weights: tensors with what belongs to them (codes, scales,
  * zeros, ...) and the quantization descriptor that reads them. This part is a separate library,
- * libqdnn_files.a, which does not need libqdnn; qdnnSetFileWeight at the end, which sets descriptors, is
+ * libqdnn_files (.a, .so), which does not need libqdnn; qdnnSetFileWeight at the end, which sets descriptors, is
  * inline.
  *
  * Files are mapped, never read whole. Pointers returned by the functions below point into the mapping or

@@ -13,11 +13,12 @@ Arrays of torch and CuPy on the same GPU are used in place; those on the host ar
 from ._arrays import Array
 from ._device import Device, training
 from ._emit import emit
+from ._files import File, open
 from ._library import QdnnError, QdnnNotSupported, QdnnValueError, version
 from ._plans import Descriptor, Plan, Quantization, Quantized, Tensor, quantization, weights
 
 __version__ = version()
 __all__ = [
-    "Array", "Descriptor", "Device", "Plan", "QdnnError", "QdnnNotSupported", "QdnnValueError", "Quantization", "Quantized",
-    "Tensor", "emit", "quantization", "training", "weights",
+    "Array", "Descriptor", "Device", "File", "Plan", "QdnnError", "QdnnNotSupported", "QdnnValueError", "Quantization", "Quantized",
+    "Tensor", "emit", "open", "quantization", "training", "weights",
 ]  # fmt: skip

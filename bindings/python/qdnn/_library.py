@@ -2,6 +2,7 @@
 
 import ctypes
 import difflib
+import functools
 import operator
 import os
 import re
@@ -30,14 +31,21 @@ class QdnnNotSupported(QdnnError, NotImplementedError):
 _ERRORS = {2: QdnnValueError, 3: QdnnNotSupported}  # by the thousands of the status
 
 
-def _find_library():
+def _find_library(name="libqdnn.so"):
+    """QDNN_LIBRARY names libqdnn.so; libqdnn_files.so is beside it."""
     named = os.environ.get("QDNN_LIBRARY")
     if named:
-        return named
-    for path in (_HERE / "libqdnn.so", _SOURCE / "build" / "libqdnn.so"):
+        return str(Path(named).with_name(name)) if name != "libqdnn.so" else named
+    for path in (_HERE / name, _SOURCE / "build" / name):
         if path.exists():
             return str(path)
-    return "libqdnn.so.0.1"
+    return f"{name}.0.1"
+
+
+@functools.cache
+def files_library():
+    """The reader of files, which is a library of its own."""
+    return ctypes.CDLL(_find_library("libqdnn_files.so"))
 
 
 def _constants_in(text):
@@ -73,8 +81,11 @@ def call(function, *arguments):
     """Calls qdnn<function>; raises QdnnError unless it succeeds."""
     status = getattr(_library, "qdnn" + function)(*arguments)
     if status:
-        kind = _ERRORS.get(status // 1000, QdnnError)
-        raise kind(status, _library.qdnnGetErrorString(status).decode(), last_sentence())
+        raise error_of(status, last_sentence())
+
+
+def error_of(status, sentence):
+    return _ERRORS.get(status // 1000, QdnnError)(status, _library.qdnnGetErrorString(status).decode(), sentence)
 
 
 def number(prefix, name):

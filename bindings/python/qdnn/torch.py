@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from ._device import Device, training
+from ._files import open as open_file
 from ._plans import PARTS, Quantized, quantization, weights
 
-__all__ = ["Embedding", "FakeQuantize", "Linear", "LsqQuantize", "device_of", "fake_quantize", "lsq", "replace_linears"]
+__all__ = ["Embedding", "FakeQuantize", "Linear", "LsqQuantize", "device_of", "fake_quantize", "load_checkpoint", "lsq", "replace_linears"]
 
 _NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
 _devices = {}
@@ -352,6 +353,51 @@ def replace_linears(model, how, only=lambda name: True, **settings):
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, made)
     return model
+
+
+def load_checkpoint(model, path, dtype=None, only=lambda name: True, **settings):
+    """Loads the weights of a model from a GGUF or safetensors file or a checkpoint's folder, in any format that qdnn reads.
+
+    Names are those of the model (a checkpoint of transformers has them). An nn.Linear whose weight is quantized in the file becomes
+    a Linear over it as stored, an nn.Embedding likewise; everything else is dequantized into the model's tensors. Returns the
+    names of parameters and buffers that the file does not have.
+    """
+    file, loaded = open_file(path), set()
+    for name, module in list(model.named_modules()):
+        weight = f"{name}.weight"
+        if weight in file and only(name) and isinstance(module, (torch.nn.Linear, torch.nn.Embedding)) and _is_quantized(file[weight]):
+            parent, _, child = name.rpartition(".")
+            setattr(model.get_submodule(parent), child, _layer_of(module, file, weight, dtype, settings))
+            loaded.add(weight)
+    missing = []
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        stem, _, part = name.rpartition(".")
+        if f"{stem}.weight" in loaded and part in PARTS:
+            continue
+        if name in file:
+            _fill(tensor, file[name])
+        else:
+            missing.append(name)
+    return missing
+
+
+def _is_quantized(quantized):
+    return not (quantized.quantization.weights and quantized.quantization.weights[0] in ("f32", "f16", "bf16"))
+
+
+def _layer_of(module, file, name, dtype, settings):
+    quantized, where = file[name], module.weight.device if module.weight.device.type != "meta" else "cpu"
+    if isinstance(module, torch.nn.Embedding):
+        return Embedding(quantized, dtype or module.weight.dtype, where)
+    bias = None if module.bias is None else torch.empty(module.out_features, dtype=dtype or module.weight.dtype)
+    return Linear(quantized, bias, not file.is_transposed(name), device=where, **settings)
+
+
+def _fill(tensor, quantized):
+    """Dequantized on the device that computes for the tensor, to its type."""
+    plain = device_of(tensor.device).dequantize(quantized, "f32").numpy()
+    with torch.no_grad():
+        tensor.copy_(torch.from_numpy(plain).reshape(tensor.shape))
 
 
 # ---- Training ----

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import qdnn
-from qdnn import _arrays, _device, _emit, _plans
+from qdnn import _arrays, _device, _emit, _files, _plans
 
 
 class Operations(unittest.TestCase):
@@ -24,7 +24,7 @@ class Operations(unittest.TestCase):
         np.testing.assert_array_equal(array.numpy(), expected)
 
     def test_examples_of_docstrings(self):
-        for module in (_device, _plans, _emit):
+        for module in (_device, _plans, _emit, _files):
             names = {"qdnn": qdnn, "np": np, "device": self.device}
             failed, tried = doctest.testmod(module, extraglobs=names)
             self.assertEqual(failed, 0)
