@@ -200,6 +200,45 @@ void ref_product_exact(const ref_product *p, const ref_product_arrays *a);
 /* The sum of x[k] * w[k], or of x[k] if w is null: 32 lanes with chunks of 8, then a tree. Never -0. */
 float ref_exact_sum(const float *x, const float *w, int64_t n);
 
+/* Norms of packed rows (docs/numerics.md, "Operations on rows"). A type of 0 means that there is no such array. */
+typedef struct {
+    int64_t columns;
+    bool is_layer;         /* layer norm; else RMS norm */
+    bool plus_one;         /* the factor is 1 + weight */
+    qdnnDataType_t x, y;   /* F32, F16, BF16, as the others */
+    qdnnDataType_t weight; /* [columns] */
+    qdnnDataType_t bias;   /* [columns] */
+    qdnnDataType_t sum;    /* of the residual, and of x + residual, which is written */
+    float eps;
+} ref_norm_spec;
+typedef struct {
+    const void *x, *weight, *bias, *residual;
+    void *sum, *y;
+} ref_norm_arrays;
+void ref_norm(const ref_norm_spec *spec, int64_t rows, const ref_norm_arrays *a);
+
+/* Operations on each element. The second input is an array like x, one row, a number, or a part of each row of x, which
+ * then has 2 * columns. */
+typedef enum { REF_ADD, REF_MUL, REF_FUNCTION, REF_GATED } ref_pointwise_kind;
+typedef enum {
+    REF_B_NONE,
+    REF_B_SAME,
+    REF_B_ROW,
+    REF_B_NUMBER,
+    REF_B_SECOND_HALF,
+    REF_B_FIRST_HALF,
+    REF_B_INTERLEAVED
+} ref_pointwise_b;
+typedef struct {
+    int64_t columns; /* of the result */
+    ref_pointwise_kind kind;
+    qdnnActivation_t function; /* of FUNCTION and GATED */
+    ref_pointwise_b b;
+    float number, limit, factor;
+    qdnnDataType_t x, b_type, y;
+} ref_pointwise_spec;
+void ref_pointwise(const ref_pointwise_spec *spec, int64_t rows, const void *x, const void *b, void *y);
+
 /* Operations for training. Element i is in group (i / group_size) mod channels; channels 0: in group i /
  * group_size. */
 typedef struct {

@@ -42,6 +42,8 @@ static float activate(qdnnActivation_t activation, float x)
         return hr_gelu_erf(x);
     case QDNN_ACTIVATION_SILU:
         return hr_silu(x);
+    default:
+        break;
     }
     hr_require(false, "activation %d is unknown", (int)activation);
     return 0;

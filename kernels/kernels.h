@@ -108,7 +108,8 @@ typedef struct kernel_multiplying {
     int grouped;        /* a stack of weights (experts); each row of x selects one */
     int unpack;         /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
-    uint64_t split;     /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side */
+    uint64_t
+        split; /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side */
 } kernel_multiplying;
 
 /* What follows the sum, in either kind of product. */
@@ -158,6 +159,43 @@ typedef struct kernel_window {
     uint64_t window_h, window_w, window_c; /* window_c: channels per group */
 } kernel_window;
 
+/* Operations on rows: all of them. */
+typedef struct kernel_row_extent {
+    uint64_t columns; /* elements of a row: of y */
+    uint64_t heads;   /* adjacent rows that make up a token */
+} kernel_row_extent;
+
+typedef enum { KERNEL_NORM_RMS, KERNEL_NORM_LAYER } kernel_norm_kind;
+typedef struct kernel_norm {
+    kernel_norm_kind kind;
+    int weight;   /* qdnnDataType_t; 0: none */
+    int plus_one; /* the factor is 1 + weight */
+    int sum;      /* qdnnDataType_t of the residual in front, and of the sum; 0: none */
+} kernel_norm;
+
+typedef enum {
+    KERNEL_POINTWISE_ADD,
+    KERNEL_POINTWISE_MUL,
+    KERNEL_POINTWISE_FUNCTION,
+    KERNEL_POINTWISE_GATED
+} kernel_pointwise_kind;
+/* Where the second input is: a tensor like the first, one row for all, a number; or a part of each row of x. */
+typedef enum {
+    KERNEL_B_NONE,
+    KERNEL_B_SAME,
+    KERNEL_B_ROW,
+    KERNEL_B_NUMBER,
+    KERNEL_B_SECOND_HALF,
+    KERNEL_B_FIRST_HALF,
+    KERNEL_B_INTERLEAVED /* the odd columns */
+} kernel_b;
+typedef struct kernel_pointwise {
+    kernel_pointwise_kind kind;
+    qdnnActivation_t function;
+    kernel_b b;
+    qdnnDataType_t b_type; /* of a tensor or a row */
+} kernel_pointwise;
+
 /* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. */
 typedef struct kernel_spec {
     qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
@@ -175,6 +213,9 @@ typedef struct kernel_spec {
     kernel_integer integer;
     kernel_window conv;
     kernel_selecting select;
+    kernel_row_extent rows;
+    kernel_norm norm;
+    kernel_pointwise pointwise;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
@@ -359,6 +400,10 @@ typedef enum {
     KERNEL_SOFTMAX,
     KERNEL_TOP_K,
     KERNEL_SAMPLE,
+    KERNEL_NORM,
+    KERNEL_NORM_QUANTIZED,
+    KERNEL_POINTWISE,
+    KERNEL_POINTWISE_QUANTIZED,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -485,6 +530,7 @@ typedef struct kernel_problem {
     /* Products: rows and columns are those of the weights; with several experts, those of one expert. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from one row to the next */
+    uint64_t b_stride;           /* of operations on rows */
     uint64_t experts;            /* 0: the product is not grouped */
     float alpha;                 /* for QDNN_ALPHA_NUMBER */
     /* Integer products. */
@@ -498,6 +544,7 @@ typedef struct kernel_problem {
     uint64_t top;
     uint64_t parts; /* into which each row is divided; set by steps */
     kernel_conv conv;
+    float eps, limit, factor; /* operations on rows */
     /* if not 0: x A B is added, and `addend` is set in the specification */
     uint64_t lora_rank;
     float lora_scale;

@@ -6,6 +6,7 @@
 #include "kernels/gemm/routes.h"
 #include "kernels/quant/quant.h"
 #include "kernels/select/select.h"
+#include "kernels/rows/rows.h"
 #include "kernels/tensor/prepack.h"
 #include "kernels/train/train.h"
 
@@ -49,6 +50,31 @@
     .reads = OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE),                                \
     .writes = OPERAND(Y) | OPERAND(TOP_INDEX), .is_empty = int_matmul_is_empty, .takes = int_top_takes,      \
     .geometry = int_top_geometry, .emit = emit_int_top, .steps = int_top_steps
+
+/* Operations on rows: on plain tensors, or with a quantized result. */
+#define ROW_RESULT           OPERAND(Y)
+#define QUANTIZED_ROW_RESULT (OPERAND(CODES) | OPERAND(SCALE))
+#define QUANTIZED_ROWS                                                                                       \
+    KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(SCALE), KERNEL_KEY(GLOBAL_SCALE), KERNEL_KEY(CODE),                   \
+        KERNEL_KEY(NIBBLE_ORDER), KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION), KERNEL_KEY(FLOOR),             \
+        KERNEL_KEY(MX_ROUNDING)
+#define ROW_KEYS KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(ROW_SIZE), KERNEL_KEY(HEADS)
+#define NORM_KEYS                                                                                            \
+    ROW_KEYS, KERNEL_KEY(NORM), KERNEL_KEY(WEIGHT), KERNEL_KEY(PLUS_ONE), KERNEL_KEY(SUM), KERNEL_KEY(BIAS)
+#define NORM_READS (OPERAND(X) | OPERAND(WEIGHT) | OPERAND(BIAS) | OPERAND(RESIDUAL))
+#define NORM_ROW                                                                                             \
+    .numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE) | A_NUMBER(EPS),                        \
+    .is_a_kernel = norm_is_a_kernel, .is_empty = rows_are_empty, .takes = norm_takes, .size = norm_size,     \
+    .text = norm_text, .complete = rows_complete, .geometry = norm_geometry, .emit = emit_norm,              \
+    .steps = rows_steps
+#define POINTWISE_KEYS                                                                                       \
+    ROW_KEYS, KERNEL_KEY(POINTWISE), KERNEL_KEY(FUNCTION), KERNEL_KEY(B), KERNEL_KEY(B_TYPE)
+#define POINTWISE_ROW                                                                                        \
+    .numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE) | A_NUMBER(ALPHA) |                     \
+               A_NUMBER(B_STRIDE) | A_NUMBER(LIMIT) | A_NUMBER(FACTOR),                                      \
+    .is_a_kernel = pointwise_is_a_kernel, .is_empty = rows_are_empty, .takes = pointwise_takes,              \
+    .size = pointwise_size, .text = pointwise_text, .complete = rows_complete,                               \
+    .geometry = pointwise_geometry, .emit = emit_pointwise, .steps = rows_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -348,6 +374,30 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                        .geometry = select_geometry,
                        .emit = emit_sample,
                        .steps = sample_steps},
+    [KERNEL_NORM] = {.name = "norm",
+                     .keys = KERNEL_KEYS(NORM_KEYS),
+                     .fixes = fix_norm,
+                     .reads = NORM_READS,
+                     .writes = ROW_RESULT | OPERAND(SUM),
+                     NORM_ROW},
+    [KERNEL_NORM_QUANTIZED] = {.name = "norm_quantized",
+                               .keys = KERNEL_KEYS(NORM_KEYS, QUANTIZED_ROWS),
+                               .fixes = fix_norm_quantized,
+                               .reads = NORM_READS | OPERAND(GLOBAL_SCALE),
+                               .writes = QUANTIZED_ROW_RESULT | OPERAND(SUM),
+                               NORM_ROW},
+    [KERNEL_POINTWISE] = {.name = "pointwise",
+                          .keys = KERNEL_KEYS(POINTWISE_KEYS),
+                          .fixes = fix_pointwise,
+                          .reads = OPERAND(X) | OPERAND(B),
+                          .writes = ROW_RESULT,
+                          POINTWISE_ROW},
+    [KERNEL_POINTWISE_QUANTIZED] = {.name = "pointwise_quantized",
+                                    .keys = KERNEL_KEYS(POINTWISE_KEYS, QUANTIZED_ROWS),
+                                    .fixes = fix_pointwise_quantized,
+                                    .reads = OPERAND(X) | OPERAND(B) | OPERAND(GLOBAL_SCALE),
+                                    .writes = QUANTIZED_ROW_RESULT,
+                                    POINTWISE_ROW},
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .reads = OPERAND(CODES),
                           .writes = OPERAND(REPACKED),

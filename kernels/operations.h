@@ -41,6 +41,10 @@ typedef enum {
     NUMBER_SLOT_STRIDE,
     NUMBER_HEAD_STRIDE,
     NUMBER_PARTS,
+    NUMBER_B_STRIDE,
+    NUMBER_EPS,    /* an f32, as the next two */
+    NUMBER_LIMIT,  /* of a clamped or capped function */
+    NUMBER_FACTOR, /* inside a function */
     NUMBERS
 } kernel_number;
 
@@ -94,16 +98,18 @@ struct operation_row {
                   kernel_steps *steps);
     /* Whether the kernel has an operand listed in `reads` or `writes`; null: if its format has it. */
     bool (*takes)(const kernel_spec *spec, int operand);
+    /* Fills in the strides that a problem leaves out; null: those of a product. */
+    void (*complete)(const kernel_spec *spec, kernel_problem *problem);
     /* Whether there is nothing to do; null: if the matrix has no elements. */
     bool (*is_empty)(const kernel_problem *problem);
     /* Adjusts the list of operands if the caller binds different ones than the kernel takes; null: they are
      * the same. */
     void (*bound)(const kernel_spec *spec, const kernel_problem *problem,
                   kernel_operand operands[QDNN_OPERAND_COUNT]);
-    /* Alignment and size of an operand; null: they follow from the format. */
+    /* Alignment and size of an operand; null, or an alignment of 0: they follow from the format. */
     kernel_operand (*size)(const kernel_spec *spec, const kernel_problem *problem, int operand);
     /* What tools print of an operand; null: it follows from the format. */
-    kernel_operand_text (*text)(const kernel_spec *spec, int operand);
+    kernel_operand_text (*text)(const kernel_row *row, const kernel_spec *spec, int operand);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
 

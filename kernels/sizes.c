@@ -28,6 +28,10 @@ static const struct {
     {"y_zero", offsetof(kernel_problem, y_zero), NUMBER_I32, false},
     {"alpha", offsetof(kernel_problem, alpha), NUMBER_F32, false},
     {"multiplier", offsetof(kernel_problem, multiplier), NUMBER_F32, false},
+    {"b_stride", offsetof(kernel_problem, b_stride), SIZE, false},
+    {"eps", offsetof(kernel_problem, eps), NUMBER_F32, false},
+    {"limit", offsetof(kernel_problem, limit), NUMBER_F32, false},
+    {"factor", offsetof(kernel_problem, factor), NUMBER_F32, false},
     {"images", offsetof(kernel_problem, conv.images), SIZE, false},
     {"channels", offsetof(kernel_problem, conv.channels), SIZE, false},
     {"outputs", offsetof(kernel_problem, conv.outputs), SIZE, false},
@@ -51,6 +55,9 @@ kernel_problem kernel_problem_default(void)
                             .top = 1,
                             .alpha = 1,
                             .multiplier = 1,
+                            .eps = 1e-5f,
+                            .limit = 7,
+                            .factor = 1.702f,
                             .conv = {.images = 1, .stride = {1, 1}, .dilation = {1, 1}}};
 }
 
@@ -141,6 +148,8 @@ bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, ker
 {
     if (kernel_operation_of(row) == KERNEL_INT8_CONV2D && !complete_conv(spec, p, error, error_size))
         return false;
+    if (row->operation->complete)
+        row->operation->complete(spec, p);
     const bool by_columns = !kernel_is_product(row) || spec->product.reduction == KERNEL_K_COLUMNS;
     const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
     p->x_stride = p->x_stride ? p->x_stride : k;

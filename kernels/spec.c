@@ -80,6 +80,32 @@ static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},     {"gemv"
                                   {"tile", KERNEL_PRODUCT_TILE},         {"stream", KERNEL_PRODUCT_STREAM},
                                   {"strips", KERNEL_PRODUCT_STRIPS},     {0}};
 
+static const choice norms[] = {{"rms", KERNEL_NORM_RMS}, {"layer", KERNEL_NORM_LAYER}, {0}};
+static const choice pointwises[] = {{"add", KERNEL_POINTWISE_ADD},
+                                    {"mul", KERNEL_POINTWISE_MUL},
+                                    {"function", KERNEL_POINTWISE_FUNCTION},
+                                    {"gated", KERNEL_POINTWISE_GATED},
+                                    {0}};
+static const choice functions[] = {{"none", QDNN_ACTIVATION_NONE},
+                                   {"relu", QDNN_ACTIVATION_RELU},
+                                   {"gelu_tanh", QDNN_ACTIVATION_GELU_TANH},
+                                   {"gelu_erf", QDNN_ACTIVATION_GELU_ERF},
+                                   {"silu", QDNN_ACTIVATION_SILU},
+                                   {"tanh", QDNN_ACTIVATION_TANH},
+                                   {"sigmoid", QDNN_ACTIVATION_SIGMOID},
+                                   {"relu_squared", QDNN_ACTIVATION_RELU_SQUARED},
+                                   {"softcap", QDNN_ACTIVATION_SOFTCAP},
+                                   {"clamped_silu", QDNN_ACTIVATION_CLAMPED_SILU},
+                                   {0}};
+static const choice b_places[] = {{"none", KERNEL_B_NONE},
+                                  {"same", KERNEL_B_SAME},
+                                  {"row", KERNEL_B_ROW},
+                                  {"number", KERNEL_B_NUMBER},
+                                  {"second_half", KERNEL_B_SECOND_HALF},
+                                  {"first_half", KERNEL_B_FIRST_HALF},
+                                  {"interleaved", KERNEL_B_INTERLEAVED},
+                                  {0}};
+
 static const choice fp8_types[] = {{"none", 0}, {"e4m3", QDNN_DATA_F8E4M3}, {"e5m2", QDNN_DATA_F8E5M2}, {0}};
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
@@ -321,6 +347,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
     if (spec->product.tile_rows < 1 || spec->product.tile_rows > 128)
         return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                              (unsigned long long)spec->product.tile_rows);
+    if (spec->rows.columns < 1 || spec->rows.columns > 1 << 30 || spec->rows.heads < 1 ||
+        spec->rows.heads > 1 << 16)
+        return kernel_refuse(error, error_size, "row_size must be 1 to 2^30, heads 1 to 2^16");
     if (spec->product.split < 1 || spec->product.split > 32 ||
         (spec->product.split & (spec->product.split - 1)) != 0)
         return kernel_refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",

@@ -57,8 +57,10 @@ static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
 
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
 {
-    if (row->operation->size)
-        return row->operation->size(spec, &(kernel_problem){0}, operand).align;
+    const unsigned own =
+        row->operation->size ? row->operation->size(spec, &(kernel_problem){0}, operand).align : 0;
+    if (own)
+        return own;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
         return spec->product.x_fp8 ? 1 : element_bytes(spec->data);
@@ -146,6 +148,10 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_SLOT_STRIDE] = {"slot_stride", KERNEL_NUMBER, NUMBER_SLOT_STRIDE, 8},
     [NUMBER_HEAD_STRIDE] = {"head_stride", KERNEL_NUMBER, NUMBER_HEAD_STRIDE, 8},
     [NUMBER_PARTS] = {"parts", KERNEL_NUMBER, NUMBER_PARTS, 8},
+    [NUMBER_B_STRIDE] = {"b_stride", KERNEL_NUMBER, NUMBER_B_STRIDE, 8},
+    [NUMBER_EPS] = {"eps", KERNEL_NUMBER, NUMBER_EPS, 4},
+    [NUMBER_LIMIT] = {"limit", KERNEL_NUMBER, NUMBER_LIMIT, 4},
+    [NUMBER_FACTOR] = {"factor", KERNEL_NUMBER, NUMBER_FACTOR, 4},
 };
 
 const char *kernel_number_name(kernel_number number)
@@ -319,7 +325,11 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_PAGE_STRIDE] = problem->cache.page_stride,
                                  [NUMBER_SLOT_STRIDE] = problem->cache.slot_stride,
                                  [NUMBER_HEAD_STRIDE] = problem->cache.head_stride,
-                                 [NUMBER_PARTS] = problem->parts};
+                                 [NUMBER_PARTS] = problem->parts,
+                                 [NUMBER_B_STRIDE] = problem->b_stride,
+                                 [NUMBER_EPS] = f32_bits(problem->eps),
+                                 [NUMBER_LIMIT] = f32_bits(problem->limit),
+                                 [NUMBER_FACTOR] = f32_bits(problem->factor)};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
@@ -559,12 +569,17 @@ static uint64_t cache_bytes(const kernel_row *row, const kernel_spec *spec, cons
 static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                               int operand)
 {
-    const kernel_problem table = {.rows = spec->row_index ? problem->table_rows : problem->rows,
-                                  .columns = problem->columns},
-                         *p = &table;
+    kernel_problem table = {.rows = spec->row_index ? problem->table_rows : problem->rows,
+                            .columns = problem->columns};
+    if (row->operation->size) {
+        const kernel_operand own = row->operation->size(spec, problem, operand);
+        if (own.align)
+            return own.bytes;
+        /* otherwise it is of a quantized result of an operation on rows */
+        table = (kernel_problem){.rows = problem->m * spec->rows.heads, .columns = spec->rows.columns};
+    }
+    const kernel_problem *p = &table;
     uint64_t groups = kernel_groups(spec, p), align = operand_align(row, spec, operand), bytes;
-    if (row->operation->size)
-        return row->operation->size(spec, problem, operand).bytes;
     if (spec->strided && operand == QDNN_OPERAND_X)
         return strided_bytes(problem->rows, problem->x_stride, problem->columns, align);
     if (spec->strided && operand == QDNN_OPERAND_CODES)

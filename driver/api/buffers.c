@@ -65,16 +65,20 @@ static qdnnStatus_t check_allocation(qdnnPlan_t plan, const span *s)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* A residual may be y itself: each element is read by the thread that writes it. */
+/* A residual may be the sum that is written of it, or y itself: each element is read by the thread that writes it. */
+static bool takes_its_place(int result, int residual)
+{
+    return (result == QDNN_OPERAND_Y || result == QDNN_OPERAND_SUM) && residual == QDNN_OPERAND_RESIDUAL;
+}
+
 bool plan_may_coincide(int place, int other)
 {
-    return (place == QDNN_OPERAND_Y && other == QDNN_OPERAND_RESIDUAL) ||
-           (place == QDNN_OPERAND_RESIDUAL && other == QDNN_OPERAND_Y);
+    return takes_its_place(place, other) || takes_its_place(other, place);
 }
 
 static bool may_coincide(const span *a, const span *b)
 {
-    return a->at == b->at && plan_may_coincide(a->place, b->place);
+    return a->at == b->at && a->bytes == b->bytes && plan_may_coincide(a->place, b->place);
 }
 
 static qdnnStatus_t check_apart(const span *a, const span *b)

@@ -279,7 +279,7 @@ static qdnnStatus_t check_apart(const struct qdnnProgram *program, const program
 {
     const bool meet = a->tensor == b->tensor && a->offset < b->offset + b->bytes &&
                       b->offset < a->offset + a->bytes && (a->writes || b->writes);
-    if (!meet || (a->offset == b->offset && plan_may_coincide(a->place, b->place)))
+    if (!meet || (a->offset == b->offset && a->bytes == b->bytes && plan_may_coincide(a->place, b->place)))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s and %s are both in '%s' and overlap; give each its own",
                       plan_place_name(BY_BINDINGS, a->place), plan_place_name(BY_BINDINGS, b->place),

@@ -8,6 +8,8 @@
  *   plan.h      operations: plans, created once and executed often, and one-shot calls
  *   matmul.h    products with quantized weights
  *   integer.h   integer products: codes times codes, convolutions
+ *   norm.h      RMS norm and layer norm, with a residual in front and quantization behind
+ *   pointwise.h operations on each element, gated functions, with quantization behind
  *   schedule.h  lists of plans that one call runs
  *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
  *   train.h     operations for training: fake quantization, LSQ
@@ -27,7 +29,9 @@
 #include <qdnn/log.h>
 #include <qdnn/matmul.h>
 #include <qdnn/memory.h>
+#include <qdnn/norm.h>
 #include <qdnn/plan.h>
+#include <qdnn/pointwise.h>
 #include <qdnn/program.h>
 #include <qdnn/quant.h>
 #include <qdnn/schedule.h>

@@ -234,7 +234,13 @@ typedef enum {
     QDNN_ACTIVATION_RELU = 1,
     QDNN_ACTIVATION_GELU_TANH = 2,
     QDNN_ACTIVATION_GELU_ERF = 3,
-    QDNN_ACTIVATION_SILU = 4
+    QDNN_ACTIVATION_SILU = 4,
+    /* of operations on rows only (pointwise.h): */
+    QDNN_ACTIVATION_TANH = 5,
+    QDNN_ACTIVATION_SIGMOID = 6,
+    QDNN_ACTIVATION_RELU_SQUARED = 7,
+    QDNN_ACTIVATION_SOFTCAP = 8,     /* cap * tanh(x / cap) */
+    QDNN_ACTIVATION_CLAMPED_SILU = 9 /* gated: both inputs are clamped, and 1 is added to the second */
 } qdnnActivation_t;
 
 /* Products: the factor of each sum. */

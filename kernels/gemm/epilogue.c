@@ -32,6 +32,8 @@ static ptx_val activated(ptx_builder *b, qdnnActivation_t activation, ptx_val x)
         return emit_gelu_erf(b, x);
     case QDNN_ACTIVATION_SILU:
         return emit_silu(b, x);
+    default:
+        break;
     }
     missing_row("activations", activation);
 }

@@ -117,7 +117,7 @@ bool select_is_empty(const kernel_problem *problem);
 
 void emit_top_k(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 bool top_k_takes(const kernel_spec *spec, int operand);
-kernel_operand_text top_k_text(const kernel_spec *spec, int operand);
+kernel_operand_text top_k_text(const kernel_row *row, const kernel_spec *spec, int operand);
 void top_k_fix(kernel_spec *spec);
 kernel_operand top_k_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void top_k_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -126,7 +126,7 @@ void top_k_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
 enum { SAMPLE_SEGMENT = 1024, SAMPLE_SEGMENTS = 4096, SAMPLE_SETTINGS = 32 /* bytes per row */ };
 void emit_sample(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 bool sample_takes(const kernel_spec *spec, int operand);
-kernel_operand_text sample_text(const kernel_spec *spec, int operand);
+kernel_operand_text sample_text(const kernel_row *row, const kernel_spec *spec, int operand);
 void sample_fix(kernel_spec *spec);
 kernel_operand sample_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void sample_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -135,7 +135,7 @@ void sample_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
 kernel_geometry softmax_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_softmax(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 bool softmax_takes(const kernel_spec *spec, int operand);
-kernel_operand_text softmax_text(const kernel_spec *spec, int operand);
+kernel_operand_text softmax_text(const kernel_row *row, const kernel_spec *spec, int operand);
 void softmax_fix(kernel_spec *spec);
 kernel_operand softmax_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void softmax_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

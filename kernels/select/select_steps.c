@@ -45,8 +45,9 @@ static kernel_operand_text text_of(described d)
     {                                                                                                        \
         return size_of(operation##_operand(spec, problem, operand));                                         \
     }                                                                                                        \
-    kernel_operand_text operation##_text(const kernel_spec *spec, int operand)                               \
+    kernel_operand_text operation##_text(const kernel_row *row, const kernel_spec *spec, int operand)        \
     {                                                                                                        \
+        (void)row;                                                                                           \
         return text_of(operation##_operand(spec, &(kernel_problem){0}, operand));                            \
     }
 

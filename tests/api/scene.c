@@ -304,6 +304,23 @@ static qdnnStatus_t create_integer_plan(scene *s, int which)
 }
 
 /* A token with one head, and a cache with one slot. */
+/* A norm, and a function of each element. */
+static qdnnStatus_t create_row_plan(scene *s, int which)
+{
+    const qdnnNorm_t norm = {.size = sizeof norm};
+    const qdnnPointwise_t relu = {
+        .size = sizeof relu, .kind = QDNN_POINTWISE_FUNCTION, .function = QDNN_ACTIVATION_RELU};
+    qdnnTensorDescriptor_t x = NULL;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnSetTensorDescriptor(x, QDNN_DATA_F32, 2, (const int64_t[]){1, 8}, NULL);
+    if (status == QDNN_STATUS_SUCCESS)
+        status = which == 6 ? qdnnCreateNormPlan(s->handle, &norm, x, x, NULL, &s->plans[which])
+                            : qdnnCreatePointwisePlan(s->handle, &relu, x, NULL, x, NULL, &s->plans[which]);
+    qdnnDestroyTensorDescriptor(x);
+    return status;
+}
+
 static qdnnStatus_t create_kv_plan(scene *s, int which)
 {
     const int64_t dims[] = {1, 1, SCENE_KV};
@@ -651,6 +668,8 @@ const scene_step scene_steps[] = {
     {"qdnnCreateLsqPlan", create_train_plan, 3, ON_DEVICE},
     {"qdnnCreateIntegerMatmulPlan", create_integer_plan, 4, ON_DEVICE},
     {"qdnnCreateQuantizeKvCachePlan", create_kv_plan, 5, ON_DEVICE},
+    {"qdnnCreateNormPlan", create_row_plan, 6, ON_DEVICE},
+    {"qdnnCreatePointwisePlan", create_row_plan, 7, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
     {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
@@ -705,6 +724,8 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of LSQ", destroy_plan, 3, ON_HOST},
     {"qdnnDestroyPlan of the integer product", destroy_plan, 4, ON_HOST},
     {"qdnnDestroyPlan of the cache", destroy_plan, 5, ON_HOST},
+    {"qdnnDestroyPlan of the norm", destroy_plan, 6, ON_HOST},
+    {"qdnnDestroyPlan of the function", destroy_plan, 7, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},

@@ -157,6 +157,22 @@ TEST_CASE(ApiNulls, OfTraining)
     OK(qdnnDestroyTrainDescriptor(r));
 }
 
+static void check_row_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
+{
+    const qdnnNorm_t norm = {.size = sizeof norm};
+    const qdnnPointwise_t pointwise = {.size = sizeof pointwise};
+    IS_NULL("handle", qdnnCreateNormPlan(NULL, &norm, t, t, NULL, &out.plan));
+    IS_NULL("norm", qdnnCreateNormPlan(h, NULL, t, t, NULL, &out.plan));
+    IS_NULL("x", qdnnCreateNormPlan(h, &norm, NULL, t, NULL, &out.plan));
+    IS_NULL("y", qdnnCreateNormPlan(h, &norm, t, NULL, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateNormPlan(h, &norm, t, t, NULL, NULL));
+    IS_NULL("handle", qdnnCreatePointwisePlan(NULL, &pointwise, t, NULL, t, NULL, &out.plan));
+    IS_NULL("pointwise", qdnnCreatePointwisePlan(h, NULL, t, NULL, t, NULL, &out.plan));
+    IS_NULL("x", qdnnCreatePointwisePlan(h, &pointwise, NULL, NULL, t, NULL, &out.plan));
+    IS_NULL("y", qdnnCreatePointwisePlan(h, &pointwise, t, NULL, NULL, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreatePointwisePlan(h, &pointwise, t, NULL, t, NULL, NULL));
+}
+
 TEST_CASE(ApiNulls, OfIntegers)
 {
     qdnnIntegerDescriptor_t i = NULL;
@@ -466,6 +482,7 @@ TEST_CASE(ApiNulls, WithAHandle)
         check_train_plans(s.handle, s.tensor);
         check_select_plans(s.handle, s.tensor);
         check_integer_plans(s.handle, s.tensor);
+        check_row_plans(s.handle, s.tensor);
         check_one_shots(&s);
         scene_close(&s);
     }

@@ -1,5 +1,6 @@
 /* The launcher of every operation name: written by ptxgen, compiled, run on ptxvm's libcuda.so.1, and compared with
  * host_ref. Sizes are small and ragged. */
+#include "device/row_case.h"
 #include "launchers.h"
 
 #include <inttypes.h>
@@ -319,6 +320,42 @@ static bool sample_data(launcher_case *c)
     return true;
 }
 
+/* Norms and functions of rows in the default settings, some with a quantized result. */
+static bool rows_data(launcher_case *c)
+{
+    const kernel_operation operation = kernel_operation_of(c->row);
+    const bool is_quantized = operation == KERNEL_NORM_QUANTIZED || operation == KERNEL_POINTWISE_QUANTIZED;
+    const int64_t rows = 3, columns = (int64_t)c->spec.rows.columns;
+    const size_t bytes = (size_t)(rows * columns) * 4;
+    integer_buffers *b = &c->buffers;
+    float *x = integer_buffer(b, QDNN_OPERAND_X, bytes, false),
+          *y = is_quantized ? calloc(1, bytes) : integer_buffer(b, QDNN_OPERAND_Y, bytes, true);
+    row_fill(QDNN_DATA_F32, x, rows * columns, SEED, false);
+    c->problem.m = (uint64_t)rows;
+    if (operation == KERNEL_NORM || operation == KERNEL_NORM_QUANTIZED)
+        ref_norm(
+            &(ref_norm_spec){
+                .columns = columns, .x = QDNN_DATA_F32, .y = QDNN_DATA_F32, .eps = c->problem.eps},
+            rows, &(ref_norm_arrays){.x = x, .y = y});
+    else
+        ref_pointwise(&(ref_pointwise_spec){.columns = columns,
+                                            .kind = REF_FUNCTION,
+                                            .function = QDNN_ACTIVATION_SILU,
+                                            .x = QDNN_DATA_F32,
+                                            .y = QDNN_DATA_F32},
+                      rows, x, NULL, y);
+    if (!is_quantized)
+        return true;
+    const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
+    const ref_sizes sizes = ref_sizes_of(&ref, rows, columns);
+    const ref_arrays arrays = {.codes = integer_buffer(b, QDNN_OPERAND_CODES, (size_t)sizes.codes, true),
+                               .scale = integer_buffer(b, QDNN_OPERAND_SCALE, (size_t)sizes.scale, true)};
+    ref_scale(&ref, rows, columns, y, &arrays);
+    ref_quantize(&ref, rows, columns, y, &arrays);
+    free(y);
+    return true;
+}
+
 static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SCALE] = quant_data,
     [KERNEL_QUANTIZE] = quant_data,
@@ -344,6 +381,10 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SOFTMAX] = softmax_data,
     [KERNEL_TOP_K] = top_k_data,
     [KERNEL_SAMPLE] = sample_data,
+    [KERNEL_NORM] = rows_data,
+    [KERNEL_NORM_QUANTIZED] = rows_data,
+    [KERNEL_POINTWISE] = rows_data,
+    [KERNEL_POINTWISE_QUANTIZED] = rows_data,
 };
 
 /* ---- Which launchers there are ---- */

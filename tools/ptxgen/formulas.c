@@ -7,6 +7,11 @@
     "y[m,n] = sum over k of x[m,k] * w(k,n), in the order of the exact sum; w(k,n) = the decoded weight; "   \
     "then alpha, bias, activation, residual"
 
+#define NORM                                                                                                 \
+    "h = x + residual; RMS: y = (h / sqrt(mean(h^2) + eps)) * weight; layer: y = ((h - mean(h)) / "          \
+    "sqrt(mean((h - mean(h))^2) + eps)) * weight + bias; sums in the order of the long sum"
+#define POINTWISE "y = a + b, a * b, f(a) or f(a) * b"
+
 static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = "s = max(absmax of the group, floor) / (largest code); with a zero point s = max(hi - "
                      "lo, floor) / (2^b - 1), zero = clamp(rint(-lo / s))",
@@ -24,6 +29,10 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_LSQ] = "y = clamp(R(x / s), -qmax, qmax) * s, s = max(scale[c], 1e-12)",
     [KERNEL_LSQ_BACKWARD] = "z = x / s; dx = dy where |z| <= qmax, else +0; dscale[c] = long sum of psi * "
                             "dy, psi = R(z) - z, or +-qmax beyond",
+    [KERNEL_NORM] = NORM,
+    [KERNEL_NORM_QUANTIZED] = NORM "; then the scales and codes of y",
+    [KERNEL_POINTWISE] = POINTWISE,
+    [KERNEL_POINTWISE_QUANTIZED] = POINTWISE "; then the scales and codes of y",
     [KERNEL_INT4_DOT] = "y = i32 sum of x[k] * w[k]",
     [KERNEL_INT4_DOT_SCALED] = "y = (f32(sum of x[k] * w[k]) * x_scale) * scale",
     [KERNEL_INT4_MATMUL] = "y[b,r] = (f32(sum over k of x[b,k] * w[r,k]) * scale[r]) * x_scale[b]",

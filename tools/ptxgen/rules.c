@@ -72,7 +72,7 @@ static bool own_text(const tool_item *item, const kernel_spec *spec, int operand
 {
     if (!item->row->operation->text)
         return false;
-    *text = item->row->operation->text(spec, operand);
+    *text = item->row->operation->text(item->row, spec, operand);
     return true;
 }
 
@@ -492,6 +492,10 @@ const char *tool_number_meaning(const kernel_row *row, const char *name)
         {"slot_stride", "elements from one slot of a page to the next"},
         {"head_stride", "elements from one head of a slot to the next"},
         {"parts", "parts of each row, each of a block"},
+        {"b_stride", "elements from one row of b to the next"},
+        {"eps", "added to the mean of the squares"},
+        {"limit", "limit of a clamped or capped function"},
+        {"factor", "factor inside a function"},
         {"conv_stride", "height in the upper 32 bits, width in the lower"},
         {"conv_padding", "height in the upper 32 bits, width in the lower"},
         {"conv_dilation", "height in the upper 32 bits, width in the lower"},
