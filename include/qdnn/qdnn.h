@@ -9,6 +9,7 @@
  *   matmul.h    products with quantized weights
  *   integer.h   integer products: codes times codes, convolutions
  *   norm.h      RMS norm and layer norm, with a residual in front and quantization behind
+ *   cache.h     KV caches: how keys and values lie in memory
  *   pointwise.h operations on each element, gated functions, with quantization behind
  *   schedule.h  lists of plans that one call runs
  *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
@@ -24,6 +25,7 @@
 
 #include <qdnn/types.h>
 
+#include <qdnn/cache.h>
 #include <qdnn/handle.h>
 #include <qdnn/integer.h>
 #include <qdnn/log.h>

@@ -304,13 +304,14 @@ typedef enum {
     QDNN_OPERAND_VALUE_SCALE = 39,
     QDNN_OPERAND_KEY_ZERO = 40,
     QDNN_OPERAND_VALUE_ZERO = 41,
-    QDNN_OPERAND_PAGE_TABLE = 42, /* attention: i32, the pages of each sequence */
-    QDNN_OPERAND_SEQUENCE = 43,   /* attention: i32, the sequence of each token, or its bounds */
+    QDNN_OPERAND_PAGE_TABLE = 42, /* KV caches: i32 [sequences, pages of each], numbers of pages */
+    QDNN_OPERAND_SEQUENCE = 43,   /* KV caches: i32, the sequence of each token, or its bounds */
     QDNN_OPERAND_MASK = 44,       /* attention and softmax: added to the scores */
     QDNN_OPERAND_SLOPE = 45,      /* attention and softmax: f32, the factor of the mask, by head */
     QDNN_OPERAND_SINK = 46,       /* attention and softmax: f32, one more score, by head */
     QDNN_OPERAND_VISIBLE = 47,    /* attention: i32, the first and last key that a token sees */
-    /* 48 and 49 are reserved */
+    QDNN_OPERAND_KEY_INDEX = 48,  /* KV caches: i32, the index of each token among the keys of its sequence */
+    QDNN_OPERAND_SEQUENCE_LENGTH = 49, /* attention: i32, the number of keys of each sequence */
     QDNN_OPERAND_LOGITS = 50,
     QDNN_OPERAND_INDEX = 51,       /* i32: the rows, columns or experts that are chosen */
     QDNN_OPERAND_WEIGHT_OUT = 52,  /* routing: f32, the weight of each chosen expert */
