@@ -1,7 +1,6 @@
-/* Known answers of GGUF blocks that another implementation computed (the PyPI package gguf). They are not kept here: the
- * folder is named by QDNN_VECTORS_DIR, or is ../shared/vectors beside the sources. A line of gguf/dequantize_TYPE.txt
- * has the bytes of a block in hexadecimal, then its values as f32 bit patterns; of gguf/quantize_TYPE.txt the values,
- * then the block. */
+/* Known answers of GGUF blocks that another implementation computed (the PyPI package gguf), in tests/vectors or the folder that
+ * QDNN_VECTORS_DIR names. A line of gguf/dequantize_TYPE.txt has the bytes of a block in hexadecimal, then its values as f32
+ * bit patterns; of gguf/quantize_TYPE.txt the values, then the block. */
 #ifndef QDNN_TEST_GGUF_VECTORS_H
 #define QDNN_TEST_GGUF_VECTORS_H
 
