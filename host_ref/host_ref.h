@@ -447,6 +447,31 @@ typedef struct {
 } ref_copy_spec;
 void ref_copy(const ref_copy_spec *spec, const void *x, void *y);
 
+/* ---- Attention (docs/numerics.md): one head of one query ---- */
+
+typedef struct {
+    qdnnDataType_t x, y; /* of the query and the result: F32, F16, BF16; mode tensor: x F16 or BF16 */
+    int64_t d, dv;       /* elements of a key and of a value */
+    float scale, cap;    /* cap 0: none */
+    qdnnDataType_t mask; /* of the mask, if there is one */
+    bool alibi;          /* slope * (key - last) is added instead of a mask */
+} ref_attention_spec;
+typedef struct {
+    const void *q;             /* [d] */
+    const float *keys;         /* key j begins at keys + j * key_stride: as dequantize to f32 writes it */
+    const float *values;       /* likewise; may be the keys */
+    int64_t key_stride, value_stride;
+    int64_t first, last;       /* the keys that the query sees; none if last < first */
+    const bool *absent;        /* [last + 1]: keys that do not exist; may be null */
+    const void *mask;          /* [last + 1]; may be null */
+    const float *slope, *sink; /* one number each; may be null */
+} ref_attention_row;
+void ref_attention(const ref_attention_spec *spec, const ref_attention_row *row, void *y);
+void ref_attention_tensor(const ref_attention_spec *spec, const ref_attention_row *row,
+                          ref_tensor_family family, void *y);
+/* e^x for x <= 0, to be rounded to 16 bits. */
+float ref_exp16(float x);
+
 #ifdef __cplusplus
 }
 #endif
