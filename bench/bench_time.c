@@ -27,7 +27,9 @@ static const time_case cases[] = {
     {"int4_g128", FACTS_TENSOR, 64, 4096, 4096},
     {"int4_g128", FACTS_PREPACKED, 16, 4096, 4096},
     {"int4_g128", FACTS_PREPACKED, 64, 4096, 4096},
+    {"int4_g128", FACTS_TENSOR, 16, 4096, 4096},
     {"int4_g128", FACTS_TENSOR, 4096, 4096, 4096},
+    {"int4_g128", FACTS_PREPACKED, 4096, 4096, 4096},
 };
 
 static const uint64_t all_rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512, 2048, 4096};

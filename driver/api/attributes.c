@@ -38,8 +38,10 @@ static void list_values(const attribute *a, char *text, size_t size)
 
 static qdnnStatus_t check_number(const attribute_table *table, int which)
 {
-    if (which >= 0 && which < table->count)
+    if (which >= 0 && which < table->count && table->rows[which].name)
         return QDNN_STATUS_SUCCESS;
+    if (which >= 0 && which < table->count)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is %d, which is reserved", which);
     return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is %d; it must be 0 to %d", which,
                       table->count - 1);
 }

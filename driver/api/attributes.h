@@ -12,7 +12,7 @@ typedef struct attribute_choice {
 } attribute_choice;
 
 typedef struct attribute {
-    const char *name; /* the constant in the header */
+    const char *name; /* the constant in the header; null: the number is reserved */
     int64_t preset;
     const attribute_choice *choices; /* the valid values; or null, and then: */
     int64_t least, largest;

@@ -90,15 +90,36 @@ static void open_bundle(qdnnHandle_t handle)
         log_write(QDNN_SEVERITY_WARNING, "QDNN_BUNDLE_DIR=%s is not used", directory);
 }
 
+static const char *const math_names[] = {[QDNN_MATH_FAMILY] = "family", [QDNN_MATH_EXACT] = "exact"};
+enum { MATH_COUNT = sizeof math_names / sizeof *math_names };
+
+static qdnnStatus_t read_math(qdnnMath_t *math)
+{
+    const char *name = getenv("QDNN_MATH");
+    *math = QDNN_MATH_FAMILY;
+    if (!name || !*name)
+        return QDNN_STATUS_SUCCESS;
+    for (int i = 0; i < MATH_COUNT; i++)
+        if (strcmp(name, math_names[i]) == 0) {
+            *math = (qdnnMath_t)i;
+            return QDNN_STATUS_SUCCESS;
+        }
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME,
+                      "the environment variable QDNN_MATH is '%s'; it must be family or exact", name);
+}
+
 static qdnnStatus_t create(qdnnHandle_t *handle, const char *device)
 {
     cuda_device found;
+    qdnnMath_t math;
     qdnnHandle_t made = NULL;
     qdnn_variables_check();
+    CHECK_STATUS(read_math(&math));
     CHECK_STATUS(cuda_device_choose(device, &found));
     CHECK_STATUS(handle_create(&found, &made));
     open_bundle(made);
     const char *check = getenv("QDNN_CHECK_BUFFERS");
+    made->math = math;
     made->check_buffers = check && *check && strcmp(check, "0") != 0;
     *handle = made;
     if (log_on(QDNN_SEVERITY_INFO))
@@ -172,6 +193,26 @@ qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream)
     CHECK_NOT_NULL(handle);
     CHECK_NOT_NULL(stream);
     *stream = handle->stream;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetMath(qdnnHandle_t handle, qdnnMath_t math)
+{
+    CALL_BEGIN_WITH(handle, math);
+    CHECK_NOT_NULL(handle);
+    if ((int)math < 0 || (int)math >= MATH_COUNT)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "math is %d; it must be QDNN_MATH_FAMILY or QDNN_MATH_EXACT", (int)math);
+    handle->math = math;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnGetMath(qdnnHandle_t handle, qdnnMath_t *math)
+{
+    CALL_BEGIN_WITH(handle, math);
+    CHECK_NOT_NULL(handle);
+    CHECK_NOT_NULL(math);
+    *math = handle->math;
     return QDNN_STATUS_SUCCESS;
 }
 

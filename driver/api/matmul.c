@@ -21,7 +21,6 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
         ONE_OF(C(ACTIVATION_NONE), C(ACTIVATION_RELU), C(ACTIVATION_GELU_TANH), C(ACTIVATION_GELU_ERF), C(ACTIVATION_SILU))},
     [QDNN_MATMUL_GATED] = {"QDNN_MATMUL_GATED", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_RESIDUAL] = {"QDNN_MATMUL_RESIDUAL", 0, FROM_TO(0, 1, "0 or 1")},
-    [QDNN_MATMUL_FAMILY_BITS] = {"QDNN_MATMUL_FAMILY_BITS", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_EXPERTS] = {"QDNN_MATMUL_EXPERTS", 0, FROM_TO(0, 1 << 20, "0 to 2^20")},
     [QDNN_MATMUL_ROW_WEIGHT] = {"QDNN_MATMUL_ROW_WEIGHT", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_CHECK_INDICES] = {"QDNN_MATMUL_CHECK_INDICES", 0, FROM_TO(0, 1, "0 or 1")},
@@ -206,6 +205,7 @@ static qdnnStatus_t find_shape(matmul_call *c)
 
 /* ---- Plans ---- */
 
+/* M, N and the batch have no say: they would decide about bits. */
 static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
 {
     const int64_t *value = c->matmul->values;
@@ -215,21 +215,23 @@ static const matmul_way *way_of(qdnnHandle_t handle, const matmul_call *c)
     case QDNN_MATMUL_TENSOR:
         return &matmul_tensor;
     case QDNN_MATMUL_AUTO:
-        if (value[QDNN_MATMUL_PREPACKED]) /* no other kernel reads prepacked weights */
-            return &matmul_tensor;
-        if (value[QDNN_MATMUL_FAMILY_BITS] && matmul_tensor_suits(handle, c))
-            return &matmul_tensor;
-        return &matmul_exact;
+        if (handle->math == QDNN_MATH_EXACT)
+            return &matmul_exact;
+        /* no other kernel reads prepacked weights */
+        return value[QDNN_MATMUL_PREPACKED] || matmul_tensor_has(handle, c) ? &matmul_tensor : &matmul_exact;
     default:
         return &matmul_exact;
     }
 }
 
-static const char *reason_of(const matmul_call *c, const matmul_way *way)
+static const char *reason_of(qdnnHandle_t handle, const matmul_call *c, const matmul_way *way)
 {
     if (c->matmul->values[QDNN_MATMUL_ALGORITHM] != QDNN_MATMUL_AUTO)
         return "as asked for";
-    return way == &matmul_tensor ? "AUTO with QDNN_MATMUL_FAMILY_BITS" : "AUTO, unless more is allowed";
+    return handle->math == QDNN_MATH_EXACT ? "AUTO, and the handle asks for QDNN_MATH_EXACT"
+           : way == &matmul_tensor         ? "AUTO"
+           : c->x->type == QDNN_DATA_F32   ? "AUTO, as x is f32"
+                                           : "AUTO, as the SM has no tensor cores for x";
 }
 
 /* The algorithm, the kernel and the reason, appended to the description of the way. */
@@ -237,7 +239,8 @@ static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *wa
 {
     char kernel[32];
     kernel_spec_value(&r->spec, "product", kernel, sizeof kernel);
-    int used = snprintf(plan->choice, sizeof plan->choice, "%s; %s", plan->info.choice, reason_of(c, way));
+    int used = snprintf(plan->choice, sizeof plan->choice, "%s; %s", plan->info.choice,
+                        reason_of(plan->handle, c, way));
     if (way != &matmul_cublas)
         snprintf(plan->choice + used, sizeof plan->choice - (size_t)used,
                  "; kernel %s with tiles of %llu rows, for up to %lld rows%s on %d multiprocessors", kernel,
@@ -271,16 +274,33 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
     return status;
 }
 
+/* What only tensor cores compute; the handle may have asked AUTO for something else. */
+static qdnnStatus_t refuse_tensor_only(const matmul_call *c, const char *what, const char *type)
+{
+    if (c->matmul->values[QDNN_MATMUL_ALGORITHM] == QDNN_MATMUL_AUTO)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "%s%s, which only tensor cores compute, and the handle asks for QDNN_MATH_EXACT; fix: set "
+            "QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or call qdnnSetMath with QDNN_MATH_FAMILY",
+            what, type);
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                      "%s%s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR or QDNN_MATMUL_AUTO", what,
+                      type);
+}
+
+static qdnnStatus_t check_prepacked(const matmul_call *c, const matmul_way *way)
+{
+    if (c->matmul->values[QDNN_MATMUL_PREPACKED] && way != &matmul_tensor)
+        return refuse_tensor_only(c, "QDNN_MATMUL_PREPACKED is 1", "");
+    return QDNN_STATUS_SUCCESS;
+}
+
 /* x in FP8, and its scales. */
 static qdnnStatus_t check_fp8(const matmul_call *c, const matmul_way *way)
 {
     if (matmul_x_fp8(c) && way != &matmul_tensor)
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "%s %s; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, or with QDNN_MATMUL_AUTO "
-            "QDNN_MATMUL_FAMILY_BITS to 1",
-            matmul_type_is_fp8(c->x->type) ? "x is" : "x is to be quantized to",
-            qdnnGetDataTypeName(matmul_x_fp8(c)));
+        return refuse_tensor_only(c, matmul_type_is_fp8(c->x->type) ? "x is " : "x is to be quantized to ",
+                                  qdnnGetDataTypeName(matmul_x_fp8(c)));
     if (c->matmul->values[QDNN_MATMUL_X_SCALE] && !matmul_x_fp8(c))
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
@@ -303,6 +323,7 @@ qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan
     call->multiprocessors = handle->context->device.multiprocessors;
     CHECK_STATUS(find_shape(call));
     const matmul_way *way = way_of(handle, call);
+    CHECK_STATUS(check_prepacked(call, way));
     CHECK_STATUS(check_fp8(call, way));
     CHECK_STATUS(way->prepare(call, &r));
     CHECK_STATUS(handle_enter(handle, &pushed));

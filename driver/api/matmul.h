@@ -30,8 +30,8 @@ typedef struct matmul_way {
 } matmul_way;
 extern const matmul_way matmul_cublas, matmul_exact, matmul_tensor;
 
-/* matmul_tensor.c: whether tensor cores are the better choice for this call on the handle's SM. */
-bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *call);
+/* matmul_tensor.c: whether the handle's SM has the instruction for the type of x. */
+bool matmul_tensor_has(qdnnHandle_t handle, const matmul_call *call);
 
 /* Whether flat groups allow the codes to be prepacked. */
 qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);

@@ -40,9 +40,11 @@ static qdnnStatus_t check_size(const char *name, int64_t size)
 {
     if (size <= KERNEL_SIZE_32)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                      "%s is %lld; with QDNN_MATMUL_TENSOR it must be at most 2^31 - 2^16", name,
-                      (long long)size);
+    return qdnn_error(
+        QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+        "%s is %lld; on tensor cores it must be at most 2^31 - 2^16; fix: divide the product, or use "
+        "QDNN_MATMUL_EXACT",
+        name, (long long)size);
 }
 
 static qdnnStatus_t check_quantized(const matmul_call *c)
@@ -94,13 +96,18 @@ static qdnnStatus_t check_x(const matmul_call *c)
         qdnnGetDataTypeName(c->x->type));
 }
 
+static bool has_bf16(int sm)
+{
+    return sm >= 80;
+}
+
 static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
 {
     if (!choice_on(c->target->number, false))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "%s is not a target of QDNN_MATMUL_TENSOR; fix: use QDNN_MATMUL_EXACT",
                           c->target->name);
-    if (x == QDNN_DATA_BF16 && c->target->number < 80)
+    if (x == QDNN_DATA_BF16 && !has_bf16(c->target->number))
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
             "x is bf16, for which %s has no tensor cores; fix: give x in f16, or use QDNN_MATMUL_EXACT",
@@ -120,11 +127,6 @@ qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, i
         QDNN_STATUS_NOT_SUPPORTED,
         "K is %lld and the flat groups have %llu elements; prepacked weights need groups that divide K",
         (long long)k, (unsigned long long)spec->stored.group_size);
-}
-
-static uint64_t rows_together(const matmul_shape *s)
-{
-    return kernel_rows_together((uint64_t)s->m, (uint64_t)s->experts);
 }
 
 static void choose_kernel(const matmul_call *c, const kernel_row *row, const kernel_problem *problem,
@@ -154,20 +156,12 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r
     return matmul_fill(plan, c, r);
 }
 
-/* With few rows the exact kernels are as fast: memory is the bottleneck. */
-enum { ROWS_EXACT = 4 };
-
-/* x in FP8 is supported only on tensor cores. */
-bool matmul_tensor_suits(qdnnHandle_t handle, const matmul_call *c)
+bool matmul_tensor_has(qdnnHandle_t handle, const matmul_call *c)
 {
-    const qdnnDataType_t x = c->x->type;
-    const matmul_shape *s = &c->shape;
     const int sm = handle->context->target->number;
-    if (matmul_x_fp8(c))
-        return true;
-    return rows_together(s) > ROWS_EXACT && s->m <= KERNEL_SIZE_32 && s->outputs <= KERNEL_SIZE_32 &&
-           s->k <= KERNEL_SIZE_32 && (x == QDNN_DATA_F16 || x == QDNN_DATA_BF16) && choice_on(sm, false) &&
-           !(x == QDNN_DATA_BF16 && sm < 80);
+    if (!choice_on(sm, false))
+        return false;
+    return matmul_x_fp8(c) || c->x->type == QDNN_DATA_F16 || (c->x->type == QDNN_DATA_BF16 && has_bf16(sm));
 }
 
 const matmul_way matmul_tensor = {.choice = "tensor", .prepare = prepare, .fill = fill};

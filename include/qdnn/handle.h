@@ -30,7 +30,8 @@ typedef struct CUstream_st *qdnnStream_t;
  * created a handle, this call, and every call with a handle, plan or schedule of the parent, returns
  * _NOT_SUPPORTED in the child; descriptors and functions of the host go on working.
  *   handle   receives it; qdnnDestroy frees it
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME if QDNN_DEVICE is not of this form;
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_UNKNOWN_NAME if QDNN_DEVICE is not of this form, or QDNN_MATH
+ * is neither family nor exact;
  * _NOT_SUPPORTED_NO_DRIVER, _NO_DEVICE, _DRIVER_TOO_OLD or _SM if there is no such device;
  * _NOT_SUPPORTED if ptxvm already emulates another SM in this process, or in a child as described above;
  * _INTERNAL_ERROR_ALLOCATION_FAILED; _EXECUTION_FAILED or _EXECUTION_FAILED_STICKY if the driver fails. Thread-safe. */
@@ -61,6 +62,27 @@ QDNN_API qdnnStatus_t qdnnSetStream(qdnnHandle_t handle, qdnnStream_t stream);
  *   stream   receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetStream(qdnnHandle_t handle, qdnnStream_t *stream);
+
+/* Which bits products with QDNN_MATMUL_AUTO give. The numbers never change. */
+typedef enum {
+    /* Those of tensor cores where x is f16, bf16 or FP8: the same in every batch and on every SM of a family. */
+    QDNN_MATH_FAMILY = 0,
+    /* One answer on every SM: AUTO is QDNN_MATMUL_EXACT. Prepacked weights and x in FP8 are then refused. */
+    QDNN_MATH_EXACT = 1
+} qdnnMath_t;
+
+/* Sets which bits later plans of the handle promise, where their algorithm is QDNN_MATMUL_AUTO; plans that exist stay as they
+ * are. A handle begins with what the environment variable QDNN_MATH says: family (the default) or exact.
+ *   handle
+ *   math
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for an unknown value. */
+QDNN_API qdnnStatus_t qdnnSetMath(qdnnHandle_t handle, qdnnMath_t math);
+
+/* Gets what qdnnSetMath or QDNN_MATH set.
+ *   handle
+ *   math     receives it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnGetMath(qdnnHandle_t handle, qdnnMath_t *math);
 
 /* Waits until all work on the handle's stream is done. Kernel errors are reported here at the latest.
  *   handle

@@ -18,8 +18,9 @@ typedef enum {
      * the product, with f32 sums. Its bits depend on the GPU and on the version of cuBLAS. Needs a GPU;
      * suited to large M. Alpha, bias, activation, gate and residual are not supported. */
     QDNN_MATMUL_CUBLAS = 1,
-    /* EXACT for every M, unless QDNN_MATMUL_FAMILY_BITS allows TENSOR; the choice follows the M of the plan.
-     * qdnnGetPlanInfo tells what was chosen, and why. */
+    /* TENSOR for x in FP8, and for x in f16 or bf16 where the SM has the instruction (bf16: not sm_75); EXACT for
+     * x in f32. After qdnnSetMath(handle, QDNN_MATH_EXACT) it is EXACT always. M, N, K and the format of the weights have no
+     * part in it. qdnnGetPlanInfo tells what was chosen, and why. */
     QDNN_MATMUL_AUTO = 2,
     /* By tensor cores, as docs/numerics.md defines it for the SM's family: the same bits in every batch, with
      * every kernel, and on every SM of the family. x is f16, bf16 (not on sm_75), or FP8 with FP8 weights:
@@ -38,8 +39,8 @@ typedef enum {
     /* 1: w has 2N outputs, first a, then b, and y = out(act(a) * b + residual), as in SwiGLU (SILU) and GeGLU
      * (GELU); default 0 */
     QDNN_MATMUL_GATED = 5,
-    QDNN_MATMUL_RESIDUAL = 6,    /* 1: the operand RESIDUAL is added; default 0 */
-    QDNN_MATMUL_FAMILY_BITS = 7, /* 1: AUTO may choose TENSOR (bits depend on the family); default 0 */
+    QDNN_MATMUL_RESIDUAL = 6, /* 1: the operand RESIDUAL is added; default 0 */
+    /* 7 is reserved. */
     /* Grouped products (mixture of experts): w is a stack [experts, N, K] or [experts, K, N], and the operand
      * EXPERT_INDEX gives the expert of each row of x. 0: the product is not grouped; default 0. */
     QDNN_MATMUL_EXPERTS = 8,
@@ -54,7 +55,8 @@ typedef enum {
      * times the scale of qdnnSetMatmulLoraScale, is added to alpha (x W) before the bias; default 0 */
     QDNN_MATMUL_LORA_RANK = 11,
     QDNN_MATMUL_LORA_TYPE = 12, /* qdnnDataType_t of A and B: F32, F16, BF16; default F16 */
-    QDNN_MATMUL_PREPACKED = 13, /* 1: CODES was prepacked by qdnnCreatePrepackPlan; needs TENSOR; default 0 */
+    QDNN_MATMUL_PREPACKED =
+        13, /* 1: CODES was prepacked by qdnnCreatePrepackPlan; needs TENSOR or AUTO; default 0 */
     /* 1: x is FP8, and as the first step each row of sums is multiplied by its element of the operand
      * X_SCALE; default 0 */
     QDNN_MATMUL_X_SCALE = 14,
@@ -109,8 +111,7 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * may be executed with fewer (qdnnExecuteRows).
  * For a stack of experts, every array (codes, scales, zeros, ...; alpha and bias, if they have one element
  * per output) is the concatenation of the experts' arrays, each of the size it has for a single expert.
- * FP8 with FP8 (QDNN_MATMUL_TENSOR, or AUTO with QDNN_MATMUL_FAMILY_BITS): y = out(act(alpha ((x W)
- * x_scale[m]) + bias) + residual). x is FP8, with X_SCALE (f32 [M]) if QDNN_MATMUL_X_SCALE is 1; or the plan
+ * FP8 with FP8 (QDNN_MATMUL_TENSOR or AUTO): y = out(act(alpha ((x W) x_scale[m]) + bias) + residual). x is FP8, with X_SCALE (f32 [M]) if QDNN_MATMUL_X_SCALE is 1; or the plan
  * quantizes it (QDNN_MATMUL_QUANTIZE_X), and then its rows must be packed and all of them are computed. w is
  * FP8 without scales (QDNN_GRANULARITY_NONE): pass the scales of its columns as ALPHA; as stored or
  * prepacked. LoRA is not supported.
@@ -129,7 +130,8 @@ QDNN_API qdnnStatus_t qdnnDestroyMatmulDescriptor(qdnnMatmulDescriptor_t matmul)
  * K = 0 gives sums of +0. M = 0 or N = 0 writes nothing. Blocks (GGUF) must begin at a multiple of the largest power of two
  * that divides their size.
  * Returns what qdnnCreateDequantizePlan does, and: _BAD_PARAM_SHAPE_MISMATCH if the shapes do not match; with
- * QDNN_MATMUL_TENSOR _BAD_PARAM_OUT_OF_BOUND if M, N or K is above 2^31 - 2^16; with QDNN_MATMUL_CUBLAS
+ * QDNN_MATMUL_TENSOR, or AUTO that is TENSOR, _BAD_PARAM_OUT_OF_BOUND if M, N or K is above 2^31 - 2^16; _NOT_SUPPORTED
+ * for x in FP8 and prepacked weights under AUTO after qdnnSetMath(handle, QDNN_MATH_EXACT); with QDNN_MATMUL_CUBLAS
  * _BAD_PARAM_OUT_OF_BOUND if M, N or K is 2^31 or more, or K is 0, _NOT_SUPPORTED on ptxvm, and
  * _NOT_SUPPORTED_LIBRARY_MISSING if there is no cuBLAS. */
 QDNN_API qdnnStatus_t qdnnCreateMatmulPlan(qdnnHandle_t handle, qdnnMatmulDescriptor_t matmul,

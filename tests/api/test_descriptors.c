@@ -241,6 +241,7 @@ TEST_CASE(ApiDescriptors, AttributesThatThereAreNot)
 
 TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
 {
+    enum { RESERVED = 7 };                                              /* was QDNN_MATMUL_FAMILY_BITS */
     static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX, P(32), 77}; /* the last one not for numbers */
     static const struct {
         int64_t preset, good[6];
@@ -257,7 +258,6 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
         [QDNN_MATMUL_ACTIVATION] = {0, {0, 1, 2, 3, 4}, 5},
         [QDNN_MATMUL_GATED] = {0, {0, 1}, 2},
         [QDNN_MATMUL_RESIDUAL] = {0, {0, 1}, 2},
-        [QDNN_MATMUL_FAMILY_BITS] = {0, {0, 1}, 2},
         [QDNN_MATMUL_EXPERTS] = {0, {1, 77, P(20), 0}, 4, true},
         [QDNN_MATMUL_ROW_WEIGHT] = {0, {0, 1}, 2},
         [QDNN_MATMUL_CHECK_INDICES] = {0, {0, 1}, 2},
@@ -271,6 +271,13 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
     OK(qdnnCreateMatmulDescriptor(&m));
     for (int which = 0; which < QDNN_MATMUL_ATTRIBUTE_COUNT; which++) {
         int64_t value = -77;
+        if (which == RESERVED) {
+            CHECK_STATUS_IS(qdnnSetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, 1), OUT_OF_BOUND);
+            CHECK_HAS(last_sentence(), "attribute is 7, which is reserved");
+            CHECK_STATUS_IS(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, &value), OUT_OF_BOUND);
+            CHECK_EQ_I64(value, -77);
+            continue;
+        }
         OK(qdnnGetMatmulAttribute(m, (qdnnMatmulAttribute_t)which, &value));
         CHECK_EQ_I64(value, ranges[which].preset);
         for (int i = 0; i < ranges[which].count; i++) {

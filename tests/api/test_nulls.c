@@ -20,6 +20,7 @@ static union {
     int count;
     qdnnPlanInfo_t plan_info;
     qdnnDeviceInfo_t device_info;
+    qdnnMath_t math;
     qdnnStream_t stream;
     qdnnPtx_t ptx;
     const char *name;
@@ -274,6 +275,8 @@ static void check_handle_calls(void)
     void *d = (void *)(uintptr_t)4096;
     IS_NULL("handle", qdnnSetStream(NULL, NULL));
     IS_NULL("handle", qdnnGetStream(NULL, &out.stream));
+    IS_NULL("handle", qdnnSetMath(NULL, QDNN_MATH_EXACT));
+    IS_NULL("handle", qdnnGetMath(NULL, &out.math));
     IS_NULL("handle", qdnnSynchronize(NULL));
     IS_NULL("handle", qdnnGetDeviceInfo(NULL, &out.device_info));
     IS_NULL("handle", qdnnSetBundle(NULL, "."));

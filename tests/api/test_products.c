@@ -347,6 +347,90 @@ TEST_CASE(ApiProducts, StacksAndLoraThatCannotBe)
     vm_end();
 }
 
+static const struct {
+    const char *name, *variable;
+    qdnnStatus_t status;
+    qdnnMath_t math;
+} maths[] = {{"unset", "QDNN_MATH=", QDNN_STATUS_SUCCESS, QDNN_MATH_FAMILY},
+             {"family", "QDNN_MATH=family", QDNN_STATUS_SUCCESS, QDNN_MATH_FAMILY},
+             {"exact", "QDNN_MATH=exact", QDNN_STATUS_SUCCESS, QDNN_MATH_EXACT},
+             {"typo", "QDNN_MATH=Exact", QDNN_STATUS_BAD_PARAM_UNKNOWN_NAME, QDNN_MATH_FAMILY}};
+
+static int math_count(void)
+{
+    return sizeof maths / sizeof maths[0];
+}
+
+static void math_name(int index, char *name, size_t size)
+{
+    snprintf(name, size, "%s", maths[index].name);
+}
+
+/* A handle begins with what the environment says, and a call changes it. */
+TEST_EACH(ApiProducts, MathOfHandles, math_count, math_name)
+{
+    NEED_PTXVM;
+    qdnnHandle_t handle = NULL;
+    qdnnMath_t math = (qdnnMath_t)77;
+    vm_begin(maths[index].variable);
+    CHECK_STATUS_IS(qdnnCreate(&handle), maths[index].status);
+    if (!handle) {
+        CHECK_HAS(last_sentence(), "QDNN_MATH is 'Exact'; it must be family or exact");
+    } else {
+        OK(qdnnGetMath(handle, &math));
+        CHECK_EQ_I64(math, maths[index].math);
+        for (int other = QDNN_MATH_FAMILY; other <= QDNN_MATH_EXACT; other++) {
+            OK(qdnnSetMath(handle, (qdnnMath_t)other));
+            OK(qdnnGetMath(handle, &math));
+            CHECK_EQ_I64(math, other);
+        }
+        CHECK_STATUS_IS(qdnnSetMath(handle, (qdnnMath_t)2), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND);
+        CHECK_HAS(last_sentence(), "math is 2; it must be QDNN_MATH_FAMILY or QDNN_MATH_EXACT");
+        OK(qdnnGetMath(handle, &math));
+        CHECK_EQ_I64(math, QDNN_MATH_EXACT);
+        OK(qdnnDestroy(handle));
+    }
+    vm_end();
+}
+
+/* What only tensor cores compute is refused where the handle asks for one answer on every SM: the error names both settings. */
+TEST_CASE(ApiProducts, ExactMathRefusesWhatNeedsTensorCores)
+{
+    static const char both[] =
+        "the handle asks for QDNN_MATH_EXACT; fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR, "
+        "or call qdnnSetMath with QDNN_MATH_FAMILY";
+    static const struct {
+        qdnnMatmulAttribute_t attribute;
+        int64_t value;
+        const char *part;
+    } needs[] = {{QDNN_MATMUL_PREPACKED, 1, "QDNN_MATMUL_PREPACKED is 1, which only tensor cores compute"},
+                 {QDNN_MATMUL_QUANTIZE_X, QDNN_DATA_F8E4M3,
+                  "x is to be quantized to f8e4m3, which only tensor cores"}};
+    NEED_PTXVM;
+    qdnnHandle_t handle = NULL;
+    vm_begin("QDNN_MATH=exact");
+    OK(qdnnCreate(&handle));
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        small_product p;
+        if (small_product_begin(&p, handle, (const int64_t[]){1, N, K}, 0,
+                                (small_weights){QDNN_WEIGHTS_F32, 0, false}) &&
+            small_product_set(&p, needs[i].attribute, needs[i].value)) {
+            CHECK_STATUS_IS(qdnnCreateMatmulPlan(handle, p.matmul, p.x, p.w, p.quant, p.y, &p.plan),
+                            QDNN_STATUS_NOT_SUPPORTED);
+            CHECK_HAS(last_sentence(), needs[i].part);
+            CHECK_HAS(last_sentence(), both);
+            small_product_set(&p, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_EXACT);
+            CHECK_STATUS_IS(qdnnCreateMatmulPlan(handle, p.matmul, p.x, p.w, p.quant, p.y, &p.plan),
+                            QDNN_STATUS_NOT_SUPPORTED);
+            CHECK_HAS(last_sentence(),
+                      "fix: set QDNN_MATMUL_ALGORITHM to QDNN_MATMUL_TENSOR or QDNN_MATMUL_AUTO");
+        }
+        small_product_end(&p);
+    }
+    OK(qdnnDestroy(handle));
+    vm_end();
+}
+
 /* The plan says what was chosen, and why. */
 TEST_CASE(ApiProducts, PlansSayWhatWasChosen)
 {
@@ -360,9 +444,8 @@ TEST_CASE(ApiProducts, PlansSayWhatWasChosen)
     numbers_make(&d, GROUPED, 1);
     if (begin(&p, handle, GROUPED, &d)) {
         OK(qdnnGetPlanInfo(p.plan, &info));
-        CHECK_HAS(
-            info.choice,
-            "exact: the same bits on every SM and in every batch; AUTO, unless more is allowed; kernel ");
+        CHECK_HAS(info.choice,
+                  "exact: the same bits on every SM and in every batch; AUTO, as x is f32; kernel ");
         CHECK_HAS(info.choice, ", for up to 5 rows sorted by expert");
         CHECK_EQ_I64(info.kernels, 2);
     }

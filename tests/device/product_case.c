@@ -477,7 +477,9 @@ bool product_run_operands(qdnnHandle_t handle, const product_case *c, buffer_kin
     device_buffer at[QDNN_OPERAND_COUNT] = {0};
     qdnnBinding_t bindings[QDNN_OPERAND_COUNT];
     qdnnPlan_t plan = NULL;
+    const qdnnMath_t math = c->algorithm == QDNN_MATMUL_AUTO ? QDNN_MATH_EXACT : QDNN_MATH_FAMILY;
     bool ok = make_buffers(handle, buffers, c->shift, o, at) && descriptors_make(c, &o->product, &d) &&
+              CHECK_QDNN(qdnnSetMath(handle, math)) &&
               CHECK_QDNN(qdnnCreateMatmulPlan(handle, d.matmul, d.x, d.stack, d.weights.quant, d.y, &plan)) &&
               check_choice(c, plan) && execute(handle, c, plan, bindings, bind_operands(c, o, at, bindings));
     if (ok)

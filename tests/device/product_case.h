@@ -20,8 +20,8 @@ typedef struct product_case {
     bool gated, residual, in_place; /* in place: y is the residual */
     data_kind kind;                 /* of x */
     uint32_t seed;
-    qdnnMatmulAlgorithm_t algorithm;
-    int sm; /* for algorithm TENSOR: the SM that it runs on */
+    qdnnMatmulAlgorithm_t algorithm; /* AUTO: on a handle that asks for QDNN_MATH_EXACT */
+    int sm;                          /* for algorithm TENSOR: the SM that it runs on */
     /* substring of the choice that the plan's info must report; null: any */
     const char *choice;
     /* the weights are a stack of that many, each with its own seed; 0: they are not */

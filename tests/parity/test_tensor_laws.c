@@ -461,35 +461,53 @@ static qdnnStatus_t plan_of(const scene *s, qdnnDataType_t x, int64_t m, qdnnPla
     return status;
 }
 
-static void check_choice(const scene *s, int64_t family_bits, int64_t m, const char *part)
+static void check_choice(const scene *s, qdnnMath_t math, qdnnDataType_t x, int64_t m, const char *part)
 {
     qdnnPlan_t plan = NULL;
     qdnnPlanInfo_t info = {.size = sizeof info};
     CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_AUTO));
-    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_FAMILY_BITS, family_bits));
-    CHECK_QDNN(plan_of(s, QDNN_DATA_F16, m, &plan));
+    CHECK_QDNN(qdnnSetMath(s->handle, math));
+    CHECK_QDNN(plan_of(s, x, m, &plan));
     CHECK_QDNN(qdnnGetPlanInfo(plan, &info));
     CHECK_HAS(info.choice, part);
     qdnnDestroyPlan(plan);
 }
 
-DEVICE_CASE(TensorLaws, AutoChoosesTensorOnlyWhereItMay)
+/* By the type of x alone, and what the handle asks for: never by the rows. */
+DEVICE_CASE(TensorLaws, AutoChoosesByTheTypeOfX)
 {
+    static const char tensor[] =
+        "tensor: the same bits in every batch, on sm_90; the model is measured; AUTO; kernel tile",
+                      asked[] = "; AUTO, and the handle asks for QDNN_MATH_EXACT; kernel ";
     NEED_SM("sm_90");
     scene s;
     if (!scene_begin(&s, &kinds[0], "sm_90"))
         return;
-    check_choice(&s, 0, 64, "exact");
-    check_choice(&s, 1, 64, "tensor: the same bits in every batch, on sm_90; the model is measured");
-    check_choice(&s, 1, 1, "exact");
-    CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){8, N, K}, NULL));
-    CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, 8));
-    check_choice(&s, 0, 64, "exact");
-    check_choice(
-        &s, 1, 64,
-        "on sm_90; the model is measured; AUTO with QDNN_MATMUL_FAMILY_BITS; kernel tile with tiles of 8 "
-        "rows, for up to 64 rows sorted by expert on ");
-    check_choice(&s, 1, 32, "exact"); /* four rows for each expert */
+    for (int experts = 0; experts <= 8; experts += 8) {
+        if (experts)
+            CHECK_QDNN(qdnnSetTensorDescriptor(s.w, QDNN_DATA_F16, 3, (const int64_t[]){8, N, K}, NULL));
+        CHECK_QDNN(qdnnSetMatmulAttribute(s.matmul, QDNN_MATMUL_EXPERTS, experts));
+        for (int64_t m = 1; m <= 64; m *= 64) {
+            check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_F16, m, tensor);
+            check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_BF16, m, tensor);
+            check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_F32, m, "; AUTO, as x is f32; kernel ");
+            check_choice(&s, QDNN_MATH_EXACT, QDNN_DATA_F16, m, asked);
+            check_choice(&s, QDNN_MATH_EXACT, QDNN_DATA_F32, m, asked);
+        }
+    }
+    check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_F16, 64, "rows, for up to 64 rows sorted by expert on ");
+    scene_end(&s);
+}
+
+DEVICE_CASE(TensorLaws, AutoIsExactWhereTheSmLacksTheInstruction)
+{
+    NEED_SM("sm_75");
+    scene s;
+    if (!scene_begin(&s, &kinds[0], "sm_75"))
+        return;
+    check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_F16, 64, "tensor: the same bits in every batch, on sm_75");
+    check_choice(&s, QDNN_MATH_FAMILY, QDNN_DATA_BF16, 64,
+                 "; AUTO, as the SM has no tensor cores for x; kernel ");
     scene_end(&s);
 }
 

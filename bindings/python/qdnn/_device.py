@@ -10,14 +10,17 @@ from ._plans import PARTS, Descriptor, PlanCache, Quantization, Quantized, Tenso
 
 class Device:
     """A GPU or ptxvm: "auto" (a GPU if there is one), "cuda:1", "vm", "vm:sm_80", "vm:a100". None: use QDNN_DEVICE.
+    math: "family" (products of 16-bit x use tensor cores) or "exact" (the same bits on every GPU). None: use QDNN_MATH.
 
     >>> device = qdnn.Device("vm:sm_80")
     >>> device.array(np.arange(3, dtype="f4")).numpy()
     array([0., 1., 2.], dtype=float32)
     """
 
-    def __init__(self, name=None):
+    def __init__(self, name=None, math=None):
         self.handle = Handle(name)
+        if math is not None:
+            call("SetMath", self.pointer, number("MATH", math))
         self.plans = PlanCache()
 
     @property
@@ -183,7 +186,8 @@ class Device:
         """y = out(act(alpha (x W) + bias) + residual). w is [N, K] (transpose_w) or [K, N]; gated: w has 2N outputs, and
         y = act(a) * b. With `expert_index` (i32, one per row of x) w is a stack of experts, and `row_weight` (f32) multiplies each
         row at the end. alpha: a number, or an array of one or of N. lora: (A [K, rank], B [rank, N]) or (A, B, scale).
-        algorithm: "auto", "exact" (the same bits on every GPU), "tensor", "cublas". quantize_x: "e4m3" or "e5m2", for FP8 weights;
+        algorithm: "auto" (tensor cores unless x is f32), "exact" (the same bits on every GPU), "tensor", "cublas".
+        quantize_x: "e4m3" or "e5m2", for FP8 weights;
         x_scale: f32, one per row, for x that is FP8 already.
 
         >>> w = device.load((2, 3), qdnn.weights("f32"), codes=np.arange(6, dtype="f4").reshape(2, 3))

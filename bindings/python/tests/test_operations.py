@@ -53,6 +53,21 @@ class Operations(unittest.TestCase):
         self.equal(self.device.matmul(x, packed, algorithm="tensor"), stored)
         self.equal(self.device.dequantize(self.device.unpack(packed)), self.device.dequantize(q).numpy())
 
+    def test_auto_follows_the_type_of_x_and_the_math_of_the_device(self):
+        exact = qdnn.Device("vm:sm_80", math="exact")
+        x = (self.random.standard_normal((3, 512)) * 7).astype(np.float16)
+        w = (self.random.standard_normal((8, 512)) * 7).astype(np.float32)
+        of = {}
+        for device in (self.device, exact):
+            q = device.quantize(w, qdnn.weights("gguf_q4_0"))
+            for algorithm in ("auto", "exact", "tensor"):
+                of[device, algorithm] = device.matmul(x, q, algorithm=algorithm, type="f32").numpy()
+        np.testing.assert_array_equal(of[self.device, "auto"], of[self.device, "tensor"])
+        np.testing.assert_array_equal(of[exact, "auto"], of[exact, "exact"])
+        self.assertTrue((of[exact, "exact"] != of[exact, "tensor"]).any())
+        with self.assertRaisesRegex(ValueError, "'exakt' is none of: exact, family; did you mean 'exact'"):
+            qdnn.Device("vm:sm_80", math="exakt")
+
     def test_experts_are_chosen_by_row(self):
         w, x = self.numbers(3, 4, 16), self.numbers(5, 16)
         stack = self.device.load((3, 4, 16), qdnn.weights("f32"), codes=w)
