@@ -51,7 +51,7 @@ static const addition additions[] = {
     {"_int4", "data=f16 scale=f16 group_size=8"},
     {"_int8", "group_size=4"},
     {"_e4m3", "group_size=4"},
-    {"matmul_e4m3", "groups=none alpha=column product=tile tile_rows=16 x_fp8=e4m3 x_scale=yes"},
+    {"matmul_e4m3", "groups=none alpha=column product=tile tile_rows=2 x_fp8=e4m3 x_scale=yes"},
     {"scale_nf4", "group_size=4"},
     {"scale_nf4", "group_size=1 channels=4"},
 };
