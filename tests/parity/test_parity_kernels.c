@@ -193,45 +193,52 @@ static product_case sized(const kernel_row *row, int trial, int64_t m, int64_t n
     return c;
 }
 
-static const struct {
+typedef struct stored_weights {
     const char *name, *row;
     bool k_rows;
     qdnnLayout_t layout;
     qdnnGroups_t groups;
     int zero_packed;
-} common[] = {
+} stored_weights;
+static const stored_weights common[] = {
     {"int4", "dequantize_int4", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0},
     {"gptq", "dequantize_int4_zp", true, QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GROUPS_COLUMNS, 1},
     {"awq", "dequantize_int4_zp", true, QDNN_LAYOUT_AWQ, QDNN_GROUPS_COLUMNS, 1},
     {"q4_k", "dequantize_gguf_q4_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0},
 };
 
-static product_case common_case(int i, int64_t m, int64_t n, int64_t k)
+static product_case case_of(const stored_weights *w, int64_t m, int64_t n, int64_t k)
 {
     product_case c = {.rows = -1,
                       .m = m,
                       .x = QDNN_DATA_F16,
                       .y = QDNN_DATA_F32,
-                      .k_rows = common[i].k_rows,
+                      .k_rows = w->k_rows,
                       .seed = 5,
                       .bias = QDNN_DATA_F32,
-                      .weights = {.row = kernel_find(common[i].row),
+                      .weights = {.row = kernel_find(w->row),
                                   .spec = kernel_spec_default(),
                                   .granularity = QDNN_GRANULARITY_GROUP,
                                   .extent = 32,
                                   .rank = 2,
                                   .seed = 9}};
-    c.weights.spec.stored.layout = common[i].layout;
-    c.weights.spec.stored.groups = common[i].groups;
-    c.weights.spec.stored.zero_packed = common[i].zero_packed;
-    if (kernel_columns_multiple(c.weights.row) > 1) {
+    c.weights.spec.stored.layout = w->layout;
+    c.weights.spec.stored.groups = w->groups;
+    c.weights.spec.stored.zero_packed = w->zero_packed;
+    if (!kernel_takes(c.weights.row, "groups")) {
         c.weights.granularity = QDNN_GRANULARITY_TENSOR;
         c.weights.extent = 0;
-        k = quant_case_columns(c.weights.row, k);
     }
+    if (kernel_columns_multiple(c.weights.row) > 1)
+        k = quant_case_columns(c.weights.row, k);
     c.weights.dims[c.k_rows] = n;
     c.weights.dims[!c.k_rows] = k;
     return c;
+}
+
+static product_case common_case(int i, int64_t m, int64_t n, int64_t k)
+{
+    return case_of(&common[i], m, n, k);
 }
 
 static int common_count(void)
@@ -707,6 +714,83 @@ DEVICE_EACH(ParityKernels, EveryBatch, common_count, common_name)
     }
     machine_destroy(vm);
     free(alone);
+    free(y);
+    scene_end(&s);
+}
+
+/* ---- The bits themselves ---- */
+
+static uint64_t hash_of(const void *bytes, size_t count)
+{
+    uint64_t hash = 0xCBF29CE484222325; /* FNV-1a */
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001B3;
+    return hash;
+}
+
+/* Of 13 rows, 40 outputs and 800 k (blocks: up to 1024). No kernel may ever give others, whatever its shape, on any SM. */
+static const struct {
+    stored_weights weights;
+    uint64_t hash;
+} pinned[] = {
+    {{"int4", "dequantize_int4", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0xDC4DB9854663ADFC},
+    {{"int4_zp", "dequantize_int4_zp", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0xDE6D427F5DC94B2C},
+    {{"gptq", "dequantize_int4_zp", true, QDNN_LAYOUT_WORDS_INTERLEAVED, QDNN_GROUPS_COLUMNS, 1},
+     0x9489B7D914058313},
+    {{"awq", "dequantize_int4_zp", true, QDNN_LAYOUT_AWQ, QDNN_GROUPS_COLUMNS, 1}, 0x9489B7D914058313},
+    {{"int8_kn", "dequantize_int8", true, QDNN_LAYOUT_BYTES, QDNN_GROUPS_COLUMNS, 0}, 0xFFD6171CEDA7549D},
+    {{"int2", "dequantize_int2", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0x4050E73B7A3DAD39},
+    {{"int3_zp", "dequantize_int3_zp", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0x78054FB8FB01E408},
+    {{"int8", "dequantize_int8", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0xD52B0CF1F78B94CC},
+    {{"nf4", "dequantize_nf4", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0x37D6D3647DECEAC3},
+    {{"e2m1", "dequantize_e2m1", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0x97837132B0AFDD61},
+    {{"e4m3", "dequantize_e4m3", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_ROWS, 0}, 0xE7150B8BD5C68376},
+    {{"f16", "dequantize_plain_f16", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_DEFAULT, 0}, 0x599B96478D6AAA46},
+    {{"q4_0", "dequantize_gguf_q4_0", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x68E3C43431B08A4E},
+    {{"q4_1", "dequantize_gguf_q4_1", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xF0CDF7B8CDF2C11E},
+    {{"q5_0", "dequantize_gguf_q5_0", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xC441746902673B64},
+    {{"q8_0", "dequantize_gguf_q8_0", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x1CA0B43A8E878464},
+    {{"q2_k", "dequantize_gguf_q2_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x7AE8A134CD648285},
+    {{"q3_k", "dequantize_gguf_q3_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x847A87FDEAD0375C},
+    {{"q4_k", "dequantize_gguf_q4_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xC056F4558AD3F930},
+    {{"q5_k", "dequantize_gguf_q5_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xEC1123D4A84F88CF},
+    {{"q6_k", "dequantize_gguf_q6_k", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x4203DEBEED11EC49},
+    {{"iq4_xs", "dequantize_gguf_iq4_xs", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xA900B623390245BB},
+    {{"iq2_xxs", "dequantize_gguf_iq2_xxs", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0},
+     0x10DA4F177A9A53FD},
+    {{"iq3_s", "dequantize_gguf_iq3_s", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x86949558D2BB0431},
+    {{"mxfp4", "dequantize_gguf_mxfp4", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0x2F2A8AE741289CB4},
+    {{"tq1_0", "dequantize_gguf_tq1_0", false, QDNN_LAYOUT_BYTES, QDNN_GROUPS_FLAT, 0}, 0xADFFC3253C4D49B1},
+};
+
+static int pinned_count(void)
+{
+    return LENGTH(pinned);
+}
+
+static void pinned_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", pinned[index].weights.name);
+}
+
+/* By every kernel for 16 rows and fewer, however it deals out the lanes; SMs take turns. */
+DEVICE_EACH(ParityKernels, BitsArePinned, pinned_count, pinned_name)
+{
+    product_case c = case_of(&pinned[index].weights, 13, 40, 800);
+    scene s;
+    bool ok = scene_begin(&s, &c);
+    uint8_t *y = malloc(s.o.bytes[QDNN_OPERAND_Y] + 1);
+    for (int i = 0; i < s.n_ways && ok; i++) {
+        ptxvm_config config = {.sm = sms[(index + i) % LENGTH(sms)]};
+        machine *vm = NULL;
+        if (s.ways[i].tile_rows != 16 && s.ways[i].tile_rows != 1)
+            continue;
+        way_note(&s.ways[i], config.sm);
+        ok = CHECK(y && machine_create(&config, &vm) == PTXVM_OK) && compute(vm, &s, &s.ways[i], 0, c.m, y) &&
+             CHECK_EQ_U64(hash_of(y, s.o.bytes[QDNN_OPERAND_Y]), pinned[index].hash);
+        test_pop_note();
+        machine_destroy(vm);
+    }
     free(y);
     scene_end(&s);
 }
