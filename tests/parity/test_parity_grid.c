@@ -199,11 +199,18 @@ TEST_CASE(ParityGrid, MatricesMeetEveryValue)
     }
 }
 
-/* Codes in another order, and products. */
+/* Codes in another order, products, and operations on rows with quantization behind. */
 static bool has_tests_of_its_own(const kernel_row *row)
 {
-    return kernel_operation_of(row) == KERNEL_REPACK || kernel_operation_of(row) == KERNEL_PREPACK ||
-           kernel_is_product(row);
+    switch (kernel_operation_of(row)) {
+    case KERNEL_REPACK:
+    case KERNEL_PREPACK:
+    case KERNEL_NORM_QUANTIZED:
+    case KERNEL_POINTWISE_QUANTIZED:
+        return true;
+    default:
+        return kernel_is_product(row);
+    }
 }
 
 TEST_CASE(ParityGrid, EveryOperationIsInIt)
