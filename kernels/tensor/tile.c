@@ -618,7 +618,8 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, tile *t)
                            .strip = tile_strip(t),
                            .n0 = t->n0,
                            .n = t->n,
-                           .k = t->k};
+                           .k = t->k,
+                           .room = ptx_target(b)->shared_block - shared_bytes(row, t->spec)};
     const gemm_args args = row_tile_args(b, &t->at, &t->args);
     t->w = w_tile_begin(b, has_bytes(t) ? fp8_pairs_row() : row, t->spec, &args.all, &shape);
 }

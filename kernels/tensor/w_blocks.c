@@ -77,10 +77,10 @@ static unsigned line_runs(const w_tile *w)
     return w->tile_k / run_codes(w->blocks, 0);
 }
 
-void w_blocks_begin(ptx_builder *b, w_tile *w)
+void w_blocks_begin(ptx_builder *b, w_tile *w, unsigned room)
 {
     const block_layout *layout = w->blocks;
-    w->state = block_open(b, layout);
+    w->state = block_codebook_bytes(layout) > room ? block_open_outside(b, layout) : block_open(b, layout);
     if (!w_blocks_are_fetched(layout))
         return;
     const block_section *section = &layout->sections[0];

@@ -89,7 +89,7 @@ w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
     w.rows = k_in_columns ? wide_n : wide_k;
     w.columns = k_in_columns ? wide_k : wide_n;
     if (w.blocks) {
-        w_blocks_begin(b, &w);
+        w_blocks_begin(b, &w, shape->room);
         return w;
     }
     kernel_args of_matrix = *args;

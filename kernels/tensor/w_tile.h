@@ -63,7 +63,8 @@ typedef struct w_shape {
     bool gated; /* half of a part's columns belong to a, the others to b, which follows all of a */
     unsigned parts, strip;
     ptx_val n0, n,
-        k; /* u32: the first column of y that the tile has; the columns of y; the rows of the sum */
+        k;         /* u32: the first column of y that the tile has; the columns of y; the rows of the sum */
+    unsigned room; /* bytes of shared memory that are left beside the tiles */
 } w_shape;
 w_tile w_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, const kernel_args *args,
                     const w_shape *shape);
@@ -106,7 +107,7 @@ void w_store_zeros(ptx_builder *b, ptx_val address);
 ptx_val w_piece_address(ptx_builder *b, const w_tile *w, ptx_val tile, ptx_val line, ptx_val piece);
 
 /* w_blocks.c */
-void w_blocks_begin(ptx_builder *b, w_tile *w);
+void w_blocks_begin(ptx_builder *b, w_tile *w, unsigned room);
 void w_blocks_fetch(ptx_builder *b, const w_tile *w, ptx_val k0, fetched *f);
 void w_blocks_put(ptx_builder *b, const w_tile *w, const fetched *f, ptx_val tile);
 void w_blocks_put_any(ptx_builder *b, const w_tile *w, ptx_val k0, ptx_val tile, unsigned align);

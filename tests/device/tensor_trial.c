@@ -88,6 +88,15 @@ const tensor_case tensor_cases[] = {
     {"iq4_xs", "gguf_iq4_xs", true, {NULL}},
     {"tq1_0", "gguf_tq1_0", true, {NULL}},
     {"tq2_0", "gguf_tq2_0", true, {NULL}},
+    {"q1_0", "gguf_q1_0", true, {NULL}},
+    {"q2_0", "gguf_q2_0", true, {NULL}},
+    {"iq1_s", "gguf_iq1_s", true, {NULL}},
+    {"iq1_m", "gguf_iq1_m", true, {NULL}},
+    {"iq2_xxs", "gguf_iq2_xxs", true, {NULL}},
+    {"iq2_xs", "gguf_iq2_xs", true, {NULL}},
+    {"iq2_s", "gguf_iq2_s", true, {NULL}},
+    {"iq3_xxs", "gguf_iq3_xxs", true, {NULL}},
+    {"iq3_s", "gguf_iq3_s", true, {NULL}},
     {"mxfp4_gguf", "gguf_mxfp4", true, {NULL}},
     {"nvfp4_gguf", "gguf_nvfp4", true, {NULL}},
 };
@@ -178,6 +187,8 @@ static void tame_blocks(const block_layout *layout, uint32_t seed, uint8_t *byte
             d[0] = (uint8_t)(120 + seed / 65536 % 16);
         else if (layout->scales == &scales_f32)
             d[3] = 0x3C;
+        else if (layout->scales == &scales_iq1_m) /* the upper bits of d are those of the last scales */
+            bytes[at + layout->at.scales + 7] = (uint8_t)((bytes[at + layout->at.scales + 7] & 0x8F) | 0x20);
         else if (layout->scales != &scales_ue4m3)
             d[1] = (uint8_t)((d[1] & 0x83) | 0x20 | (seed / 65536 % 4 << 2));
         if (layout->scales == &scales_f16_min || layout->scales == &scales_q4_k ||
