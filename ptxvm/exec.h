@@ -5,7 +5,8 @@
  *   warp.c      runs a warp: divergence, reconvergence, member masks; the only caller of vm_op.exec
  *   calls.c     calls, returns and their frames; local memory
  *   barrier.c   bar and barrier: all barriers pass through it
- *   launch.c    runs blocks on host threads, in the seed's order; step limit; faults
+ *   cluster.c   the blocks of a cluster, in turns
+ *   launch.c    runs clusters on host threads, in the seed's order; step limit; faults
  *   vm.c        the interface of ptxvm.h; report.c the report of a launch
  *   memory.c    every memory access of a kernel passes through it
  *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies,
@@ -22,6 +23,7 @@
 
 typedef struct vm_warp vm_warp;
 typedef struct vm_block vm_block;
+typedef struct vm_cluster vm_cluster;
 typedef struct vm_launch vm_launch;
 typedef struct vm_op vm_op;
 typedef struct vm_code vm_code;
@@ -63,7 +65,9 @@ typedef struct vm_operand {
     bool is_address;
     bool negated; /* !p */
     bool is_immediate;
-    bool is_sink;   /* _ : slot is VM_NO_SLOT */
+    bool is_sink; /* _ : slot is VM_NO_SLOT */
+    bool
+        in_cluster; /* of an address: in the .shared::cluster window, not counted from the block's own memory */
     int64_t offset; /* added to an address (the whole address if slot is VM_NO_SLOT) */
     uint64_t bits;  /* value of an immediate */
     const pvm_operand *source;
@@ -124,8 +128,10 @@ struct vm_code {
     uint8_t *constants;   /* 32-lane constants: the first bytes of each frame */
     uint32_t local_bytes; /* per lane: .local variables, parameters, return values, call parameters */
     uint32_t local_align;
-    vm_slot local_base;             /* hidden register: start of the activation's local memory, u64 lanes */
-    vm_slot *reg_slot;              /* of the function's registers */
+    vm_slot local_base; /* hidden register: start of the activation's local memory, u64 lanes */
+    vm_slot *reg_slot;  /* of the function's registers */
+    struct vm_shared_constant *shared_constants; /* addresses of shared variables among the constants */
+    int n_shared_constants;
     uint64_t inputs_at, returns_at; /* parameters and return values in local memory, from local_base */
     uint64_t shared_at;             /* of the function's own shared variables */
     struct vm_branch_table *tables; /* of brx.idx */
@@ -173,6 +179,12 @@ struct vm_block {
     uint32_t ctaid[3];
     uint64_t linear_index; /* x + y * nx + z * nx * ny */
     uint64_t order;        /* index in the seed's order */
+    vm_cluster *
+        cluster; /* exec/cluster.h; and its rank there, and where its memory is in the .shared::cluster window */
+    uint32_t rank;
+    uint64_t shared_base;
+    bool ended;    /* all its threads have exited, but others of its cluster have not */
+    bool advanced; /* in its last turn */
     uint8_t *shared;
     uint64_t shared_bytes; /* static and dynamic */
     uint64_t shared_reach; /* limit of accesses: shared_bytes with the memory check, else what an SM
@@ -183,7 +195,6 @@ struct vm_block {
                           with vm_clock */
     uint64_t progress; /* changes when waiting lanes may continue: a barrier or mbarrier phase completed */
     uint8_t turn[32];  /* the order of its warps */
-    struct vm_block *next_free;
     struct vm_barriers *barriers; /* private to barrier.c */
     struct vm_ops_block *ops;     /* private to ops_*.c; null at first */
     struct vm_watch *watch;       /* exec/hooks.h: per host thread; null: no checks or counters */
@@ -191,6 +202,12 @@ struct vm_block {
     uint32_t *executed;           /* by warp and site: how often; null: paths are not counted */
     struct vm_worker *worker;     /* private to launch.c: the host thread that runs the block */
 };
+
+/* A constant of a frame that is the address of a shared variable: the rank of the block in its cluster is added. */
+typedef struct vm_shared_constant {
+    uint32_t offset; /* of its lanes, in the frame */
+    int width;
+} vm_shared_constant;
 
 /* A shared variable at module scope, and its place in a kernel's shared memory. */
 typedef struct vm_shared_var {
@@ -235,6 +252,9 @@ struct vm_launch {
     uint64_t param_bytes;
     uint32_t grid[3], dim[3]; /* %nctaid, %ntid */
     uint64_t n_blocks;
+    uint32_t cluster[3]; /* %cluster_nctaid */
+    int n_cluster;
+    bool explicit_cluster;
     int n_threads, n_warps; /* of a block */
     uint64_t static_shared, dynamic_shared, shared_bytes, shared_reach;
     uint64_t step_limit, stack_limit;

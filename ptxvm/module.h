@@ -88,7 +88,8 @@ typedef struct pvm_function {
     int reqntid[3], maxntid[3]; /* 0 where absent */
     int maxnreg, minnctapersm, maxnctapersm;
     int reqnctapercluster[3];
-    bool explicit_cluster;
+    bool explicit_cluster, blocks_are_clusters;
+    int maxclusterrank;
     int line;
     int index; /* in module->functions */
 } pvm_function;

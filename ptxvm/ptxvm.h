@@ -167,6 +167,8 @@ typedef struct ptxvm_kernel_info {
     int registers;   /* ptxvm allocates none: a number that allows blocks of maximum size */
     int max_threads; /* per block, by .maxntid or the SM */
     int reqntid[3];  /* 0 if not required */
+    int reqnctapercluster[3];
+    bool explicit_cluster; /* a launch must give the size of its clusters, or the kernel has it */
 } ptxvm_kernel_info;
 void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info);
 bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes);
@@ -213,6 +215,7 @@ typedef struct ptxvm_launch_config {
     uint32_t grid[3], block[3];
     uint64_t shared_bytes; /* dynamic */
     bool cooperative;
+    uint32_t cluster[3]; /* blocks of a cluster; 0: what the kernel's .reqnctapercluster says, or 1 */
 } ptxvm_launch_config;
 
 /* ---- Tensor maps ---- */

@@ -4,15 +4,15 @@
 #include <stddef.h>
 
 static const sm_traits traits[] = {
-#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, ...)                                     \
-    {sm, threads, blocks, shared, shared_optin, double_ratio},
+#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, cluster, ...)                            \
+    {sm, threads, blocks, shared, shared_optin, double_ratio, cluster},
 #define TARGET(...)
 #include "ptxvm/sm.def"
 };
 
 static const sm_target targets[] = {
-#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, ...) {sm, __VA_ARGS__},
-#define TARGET(...)                                                      {__VA_ARGS__},
+#define SM(sm, threads, blocks, shared, shared_optin, double_ratio, cluster, ...) {sm, __VA_ARGS__},
+#define TARGET(...)                                                               {__VA_ARGS__},
 #include "ptxvm/sm.def"
 };
 

@@ -3,7 +3,7 @@
 #define PTXVM_SM_H
 
 typedef struct sm_traits {
-    int sm, threads, blocks, shared, shared_optin, double_ratio;
+    int sm, threads, blocks, shared, shared_optin, double_ratio, cluster;
 } sm_traits;
 
 /* Null for an SM that is not in the table. */

@@ -36,8 +36,8 @@ void vm_check_bulk_out(vm_warp *warp, const vm_op *op, int lane, uint64_t to, ui
         check->bulk = grown;
         check->bulk_capacity = wanted;
     }
-    check->bulk[check->n_bulk++] =
-        (check_bulk){.op = op, .to = to, .from = from, .size = size, .thread = thread_of(warp, lane)};
+    check->bulk[check->n_bulk++] = (check_bulk){
+        .op = op, .to = to, .from = from % VM_SHARED_SIZE, .size = size, .thread = thread_of(warp, lane)};
 }
 
 void vm_check_bulk_commit(vm_warp *warp, uint32_t mask)
@@ -78,10 +78,10 @@ static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes)
     return a < b + b_bytes && b < a + a_bytes;
 }
 
-void check_bulk_access(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
-                       uint64_t bytes, bool write)
+void check_bulk_access(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, pvm_space space,
+                       uint64_t address, uint64_t bytes, bool write)
 {
-    const block_check *check = warp->block->check;
+    const block_check *check = block->check;
     for (int i = 0; i < check->n_bulk; i++) {
         const check_bulk *copy = &check->bulk[i];
         bool to = space == SPACE_GLOBAL && overlap(address, bytes, copy->to, copy->size);

@@ -66,7 +66,7 @@ typedef struct check_frame {
 } check_frame;
 
 /* The scope in which an access is strong: atomic, volatile, relaxed ... */
-typedef enum { REACH_NONE, REACH_BLOCK, REACH_GRID } race_reach;
+typedef enum { REACH_NONE, REACH_BLOCK, REACH_CLUSTER, REACH_GRID } race_reach;
 
 /* The last accesses to a word or a byte. */
 typedef struct race_touch {
@@ -174,6 +174,7 @@ typedef struct race_access {
     const vm_access *access; /* null: of one lane */
     uint32_t mask, all;      /* lanes to check; all lanes of the instruction */
     pvm_space space;
+    const vm_block *owner; /* of shared memory */
     race_reach reach;
     race_path path;
     bool reads, writes, async;
@@ -198,12 +199,14 @@ void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask);
 void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask);
 /* The scope in which the access of an instruction is strong, and whether it acquires or releases. */
 race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases);
-void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes, bool write);
+/* An access to `offset` of the shared memory of `block`. */
+void check_async(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t offset,
+                 uint64_t bytes, bool write);
 
 /* ---- bulk.c ---- */
 /* Another access to memory that such a copy reads or writes. */
-void check_bulk_access(vm_warp *warp, const vm_op *op, int lane, pvm_space space, uint64_t address,
-                       uint64_t bytes, bool write);
+void check_bulk_access(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, pvm_space space,
+                       uint64_t address, uint64_t bytes, bool write);
 
 /* ---- paths.c ---- */
 struct check_sums;
@@ -217,7 +220,8 @@ bool check_paths_finish(struct check_sums *sums, const vm_launch *launch, vm_wat
 /* ---- flight.c ---- */
 /* Each op that is not wgmma.mma_async: its registers must not be those of a product in flight. */
 void check_flight(vm_warp *warp, const vm_op *op, const check_op *info);
-void check_operand_write(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes);
+void check_operand_write(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t offset,
+                         uint64_t bytes);
 
 /* ---- counters.c ---- */
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);

@@ -146,7 +146,7 @@ void vm_check_flight_lost(vm_warp *warp, const vm_op *op)
 void vm_check_operand(vm_warp *warp, const vm_op *op, uint64_t at, uint64_t bytes, bool begin)
 {
     block_check *check = warp->block->check;
-    vm_check_range(warp, op, 0, SPACE_SHARED, at, bytes, VM_LOAD);
+    vm_check_range(warp, op, 0, SPACE_SHARED, warp->block->shared_base + at, bytes, VM_LOAD);
     for (uint64_t word = at / 4; check->operands && word < (at + bytes) / 4; word++) {
         check_operand *operand = &check->operands[word];
         operand->count += begin ? 1 : -1;
@@ -155,9 +155,10 @@ void vm_check_operand(vm_warp *warp, const vm_op *op, uint64_t at, uint64_t byte
     }
 }
 
-void check_operand_write(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes)
+void check_operand_write(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t offset,
+                         uint64_t bytes)
 {
-    const block_check *check = warp->block->check;
+    const block_check *check = block->check;
     for (uint64_t word = offset / 4; word < (offset + bytes + 3) / 4; word++)
         if (check->operands[word].count) {
             const vm_op *other = warp->block->launch->kernel->sites[check->operands[word].site];

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptxvm/exec/launch.h"
+#include "ptxvm/exec/cluster.h"
 #include "ptxvm/exec/ops_common.h"
 
 /* ---- Regions ---- */
@@ -92,18 +92,21 @@ const char *check_space_name(pvm_space space)
 
 typedef struct spot {
     pvm_space space;
-    check_region *region; /* of global and shared memory */
-    uint64_t base;        /* subtracted from addresses to get offsets in the region */
-    uint64_t start, size; /* of the allocation */
+    check_region *region;  /* of global and shared memory */
+    const vm_block *owner; /* of shared memory */
+    uint64_t base;         /* subtracted from addresses to get offsets in the region */
+    uint64_t start, size;  /* of the allocation */
 } spot;
 
 static spot spot_of(const vm_warp *warp, pvm_space space, uint64_t address)
 {
     pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     spot s = {.space = place, .base = space == SPACE_NONE ? vm_window_base(place) : 0};
-    if (place == SPACE_SHARED)
-        s.region = warp->block->check->shared;
-    else if (place == SPACE_GLOBAL || place == SPACE_CONST) {
+    if (place == SPACE_SHARED) {
+        s.owner = vm_shared_owner(warp->block, address - s.base);
+        s.region = s.owner->check->shared;
+        s.base += s.owner->shared_base;
+    } else if (place == SPACE_GLOBAL || place == SPACE_CONST) {
         const vm_alloc *alloc = vm_memory_nearest(warp->block->launch->vm->memory, address);
         s.region = alloc ? alloc->check : NULL;
         s.base = s.start = alloc ? alloc->address : 0;
@@ -294,16 +297,18 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
         init_lane(warp, op, info, &s, (int)lane, access->address[lane], access->bytes, access->kind);
     }
     bool shared = s.space == SPACE_SHARED;
-    if (watch->sync && shared && warp->block->check->n_async && !issue)
+    const vm_block *block = shared ? s.owner : warp->block;
+    if (watch->sync && shared && block->check->n_async && !issue)
         VM_EACH_LANE(lane, mask)
-    check_async(warp, op, (int)lane, access->address[lane] - s.base, access->bytes, access->kind & VM_STORE);
-    if (watch->sync && warp->block->check->n_bulk)
+    check_async(warp, op, (int)lane, block, access->address[lane] - s.base, access->bytes,
+                access->kind & VM_STORE);
+    if (watch->sync && block->check->n_bulk)
         VM_EACH_LANE(lane, mask)
-    check_bulk_access(warp, op, (int)lane, s.space, access->address[lane] - (shared ? s.base : 0),
+    check_bulk_access(warp, op, (int)lane, block, s.space, access->address[lane] - (shared ? s.base : 0),
                       access->bytes, access->kind & VM_STORE);
-    if (shared && warp->block->check->n_operands && access->kind & VM_STORE && !issue)
+    if (shared && block->check->n_operands && access->kind & VM_STORE && !issue)
         VM_EACH_LANE(lane, mask)
-    check_operand_write(warp, op, (int)lane, access->address[lane] - s.base, access->bytes);
+    check_operand_write(warp, op, (int)lane, block, access->address[lane] - s.base, access->bytes);
     if (watch->race && s.region && s.space != SPACE_CONST && !issue) {
         race_access a = {.warp = warp,
                          .op = op,
@@ -311,6 +316,7 @@ static void check_lanes(vm_warp *warp, const vm_op *op, const vm_access *access,
                          .mask = mask,
                          .all = all,
                          .space = s.space,
+                         .owner = s.owner,
                          .reads = access->kind & VM_LOAD,
                          .writes = access->kind & VM_STORE,
                          .reach = check_reach(op->inst, NULL, NULL),
@@ -345,7 +351,7 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
 {
     const vm_watch *watch = vm_watch_of(warp);
     const pvm_inst *inst = op->inst;
-    bool bulk = inst->op == OP_cp && inst->mod[S_MODE] == M_bulk;
+    bool bulk = (inst->op == OP_cp && inst->mod[S_MODE] == M_bulk) || inst->op == OP_clusterlaunchcontrol;
     if (bulk && inst->mod[S_FLAG] == M_mbarrier__complete_tx__bytes && kind == VM_STORE)
         return; /* vm_check_async_landed handles it */
     const spot s = spot_of(warp, space, address);
@@ -358,18 +364,20 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
         for (uint64_t i = 0; shadow && (kind & VM_STORE) && i < bytes; i++)
             set_shadow(&s, shadow + i, 1, 0);
     }
-    if (watch->sync && s.space == SPACE_SHARED && warp->block->check->n_async && inst->op != OP_mbarrier)
-        check_async(warp, op, lane, address - s.base, bytes, kind & VM_STORE);
-    if (watch->sync && warp->block->check->n_bulk && inst->op != OP_cp)
-        check_bulk_access(warp, op, lane, s.space, address - (s.space == SPACE_SHARED ? s.base : 0), bytes,
-                          kind & VM_STORE);
-    if (s.space == SPACE_SHARED && warp->block->check->n_operands && kind & VM_STORE)
-        check_operand_write(warp, op, lane, address - s.base, bytes);
+    const vm_block *block = s.space == SPACE_SHARED ? s.owner : warp->block;
+    if (watch->sync && s.space == SPACE_SHARED && block->check->n_async && inst->op != OP_mbarrier)
+        check_async(warp, op, lane, block, address - s.base, bytes, kind & VM_STORE);
+    if (watch->sync && block->check->n_bulk && inst->op != OP_cp)
+        check_bulk_access(warp, op, lane, block, s.space, address - (s.space == SPACE_SHARED ? s.base : 0),
+                          bytes, kind & VM_STORE);
+    if (s.space == SPACE_SHARED && block->check->n_operands && kind & VM_STORE)
+        check_operand_write(warp, op, lane, block, address - s.base, bytes);
     if (watch->race && s.region && s.space != SPACE_CONST) {
         race_access a = {.warp = warp,
                          .op = op,
                          .mask = 1u << lane,
                          .space = s.space,
+                         .owner = s.owner,
                          .reads = kind & VM_LOAD,
                          .writes = kind & VM_STORE,
                          .uses_object =

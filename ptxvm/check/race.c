@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "ptxvm/exec/cluster.h"
 #include "ptxvm/exec/ops_common.h"
 
 #define PAGE_WORDS 256
@@ -180,7 +181,7 @@ static touch touch_of(const race_access *a, uint64_t bytes)
     return (touch){.a = a,
                    .check = block->check,
                    .block = (uint32_t)block->linear_index,
-                   .since = a->space == SPACE_SHARED ? block->check->start : vm_watch_of(a->warp)->start,
+                   .since = a->owner ? a->owner->check->start : vm_watch_of(a->warp)->start,
                    .now = {.time = block->launch->vm->checks->clock,
                            .site = (uint32_t)a->op->site,
                            .block = (uint32_t)block->linear_index,
@@ -202,10 +203,26 @@ static inline bool is_mine(const touch *t, const race_touch *past)
     return past->block == t->block && past->thread == t->thread;
 }
 
-/* A strong access is visible to other blocks only with a scope wider than .cta. */
+/* Whether two blocks, by their numbers in the grid, are in one cluster. */
+static bool is_in_cluster(const vm_launch *launch, uint32_t a, uint32_t b)
+{
+    for (int i = 0; launch->n_cluster > 1 && i < 3; i++) {
+        uint32_t of_a = a % launch->grid[i] / launch->cluster[i],
+                 of_b = b % launch->grid[i] / launch->cluster[i];
+        if (of_a != of_b)
+            return false;
+        a /= launch->grid[i];
+        b /= launch->grid[i];
+    }
+    return launch->n_cluster > 1;
+}
+
+/* A strong access is visible to other blocks only with a scope that includes them. */
 static inline race_reach needed_reach(const touch *t, const race_touch *past)
 {
-    return past->block == t->block ? REACH_BLOCK : REACH_GRID;
+    return past->block == t->block                                           ? REACH_BLOCK
+           : is_in_cluster(t->a->warp->block->launch, past->block, t->block) ? REACH_CLUSTER
+                                                                             : REACH_GRID;
 }
 
 static bool are_strong(const touch *t, const race_touch *past)
@@ -220,14 +237,14 @@ static inline bool is_ordered(const touch *t, const race_touch *past)
     uint32_t released, acquired;
     if (past->state != RACE_SET || past->time < t->since || is_mine(t, past))
         return true;
-    if (past->block != t->block) {
+    if (past->thread == RACE_ASYNC) {
+        released = UINT32_MAX;
+        acquired = check->acquired[t->thread / WARP];
+    } else if (past->block != t->block) {
         const vm_watch *watch = vm_watch_of(t->a->warp);
         const uint32_t *times = watch->released ? watch->released[past->block] : NULL;
         released = times ? times[past->thread] : watch->blind ? UINT32_MAX : 0;
         acquired = watch->blind ? UINT32_MAX : check->grid_acquired[t->thread];
-    } else if (past->thread == RACE_ASYNC) {
-        released = UINT32_MAX;
-        acquired = check->acquired[t->thread / WARP];
     } else if (past->thread / WARP == t->thread / WARP) {
         released = check->warp_released[past->thread];
         acquired = check->warp_acquired[t->thread];
@@ -338,7 +355,10 @@ static void report(const touch *t, const race_touch *past, bool was_write)
                        .other_line = other->inst->line};
     find_thread(launch, past, &f);
     const char *copy = past->thread == RACE_ASYNC ? "a copy of " : "";
-    bool scope = past->reach && a->reach;
+    const char *scope = !past->reach || !a->reach ? ""
+                        : past->reach == REACH_CLUSTER || a->reach == REACH_CLUSTER
+                            ? ": a scope of .cluster does not reach a block of another cluster"
+                            : ": a scope of .cta does not reach another block";
     const char *why =
         !was_write || !is_missed(t, past) || !is_ordered(t, past) ? ", with nothing between to order them"
         : a->path == PATH_READ_ONLY ? ": ld.global.nc needs memory that nothing writes while the kernel runs"
@@ -350,7 +370,7 @@ static void report(const touch *t, const race_touch *past, bool was_write)
         a->writes ? "writes" : "reads", (unsigned long long)t->bytes, check_space_name(a->space),
         (unsigned long long)t->address, copy, f.other_block[0], f.other_block[1], f.other_block[2],
         f.other_thread[0], f.other_thread[1], f.other_thread[2], was_write ? "wrote" : "read", f.other_line,
-        why, scope ? ": a scope of .cta does not reach another block" : "");
+        why, scope);
 }
 
 static bool check_pair(const touch *t, const race_touch *past, bool was_write)

@@ -2,6 +2,7 @@
  * are ordered, and finds threads that do not arrive. */
 #include "check.h"
 
+#include "ptxvm/exec/cluster.h"
 #include "ptxvm/exec/ops_common.h"
 #include "ptxvm/exec/warp.h"
 
@@ -9,7 +10,13 @@
 
 static bool is_wide(const pvm_inst *inst)
 {
-    return inst->mod[S_SCOPE] != M_cta && inst->mod[S_SCOPE] != M_cluster; /* a cluster is one block here */
+    return inst->mod[S_SCOPE] != M_cta && inst->mod[S_SCOPE] != M_cluster;
+}
+
+/* Whether it orders threads of this block and others: releasing to a cluster counts as releasing to all. */
+static bool is_wide_here(const vm_warp *warp, const pvm_inst *inst)
+{
+    return is_wide(inst) || (inst->mod[S_SCOPE] == M_cluster && warp->block->cluster->n > 1);
 }
 
 /* mbarrier.init and inval are plain writes: others may use the object only when they are ordered after them. */
@@ -27,7 +34,10 @@ race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases)
     if (releases)
         *releases = sem == M_release || sem == M_acq_rel || sem == M_sc;
     bool strong = atomic || is_mbarrier_use(inst) || (sem != M_NONE && sem != M_weak);
-    return !strong ? REACH_NONE : is_wide(inst) ? REACH_GRID : REACH_BLOCK;
+    return !strong                           ? REACH_NONE
+           : is_wide(inst)                   ? REACH_GRID
+           : inst->mod[S_SCOPE] == M_cluster ? REACH_CLUSTER
+                                             : REACH_BLOCK;
 }
 
 /* Without .relaxed, a wait on an mbarrier acquires and an arrival releases. */
@@ -122,12 +132,12 @@ void check_members_came(vm_warp *warp, const vm_op *op, uint32_t mask)
 static bool writes_to_others(const pvm_inst *inst)
 {
     return (inst->op == OP_st || inst->op == OP_atom || inst->op == OP_red) &&
-           check_reach(inst, NULL, NULL) == REACH_GRID;
+           check_reach(inst, NULL, NULL) >= REACH_CLUSTER;
 }
 
 static bool reads_from_others(const pvm_inst *inst)
 {
-    return (inst->op == OP_ld || inst->op == OP_atom) && check_reach(inst, NULL, NULL) == REACH_GRID;
+    return (inst->op == OP_ld || inst->op == OP_atom) && check_reach(inst, NULL, NULL) >= REACH_CLUSTER;
 }
 
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -144,9 +154,9 @@ void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask)
         if (inst->mod[S_KIND] != M_alias) /* that of tensor maps counts like that of the data */
             check_proxy_fence(warp, mask);
     } else if (inst->op == OP_fence || inst->op == OP_membar) {
-        check_fence(warp, mask, is_wide(inst));
+        check_fence(warp, mask, is_wide_here(warp, inst));
     } else if (inst->op == OP_mbarrier ? is_arrival(inst) : releases && inst->op != OP_ld)
-        check_release(warp, mask, true, is_wide(inst));
+        check_release(warp, mask, true, is_wide_here(warp, inst));
     if (writes_to_others(inst))
         check_signal(warp);
 }
@@ -163,7 +173,7 @@ void check_events_after(vm_warp *warp, const vm_op *op, uint32_t mask)
         check_proxy_fence(warp, mask);
     }
     if (is_mbarrier_wait(inst) || (acquires && (inst->op == OP_ld || inst->op == OP_atom)))
-        check_acquire(warp, mask, true, is_wide(inst));
+        check_acquire(warp, mask, true, is_wide_here(warp, inst));
     if (reads_from_others(inst))
         check_observe(warp);
 }
@@ -183,11 +193,16 @@ static void report_divergent(vm_warp *warp, const vm_op *op, uint32_t lanes, uin
                     how);
 }
 
+static bool is_of_cluster(const vm_warp *warp, const vm_op *op)
+{
+    return op->inst->mod[S_SUB] == M_cluster && warp->block->cluster->n > 1;
+}
+
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before)
 {
     const vm_watch *watch = vm_watch_of(warp);
-    if (watch->race)
-        check_release(warp, lanes, true, false);
+    if (watch->race && op->inst->mod[S_SEM] != M_relaxed)
+        check_release(warp, lanes, true, is_of_cluster(warp, op));
     if (watch->sync && before && is_aligned(op->inst) && !warp->released_early)
         report_divergent(warp, op, lanes, before, "came to it apart from them");
 }
@@ -211,18 +226,18 @@ void vm_check_stuck(vm_warp *warp)
     }
 }
 
-void vm_check_released(vm_warp *warp, uint32_t lanes)
+void vm_check_released(vm_warp *warp, uint32_t lanes, bool by_cluster)
 {
     if (vm_watch_of(warp)->race && lanes)
-        check_acquire(warp, lanes, true, false);
+        check_acquire(warp, lanes, true, by_cluster);
 }
 
 /* ---- Asynchronous copies ---- */
 
-void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes)
+void vm_check_async_begin(vm_warp *warp, uint64_t to, uint64_t bytes)
 {
-    block_check *check = warp->block->check;
-    (void)lane;
+    block_check *check = vm_shared_owner(warp->block, to)->check;
+    to %= VM_SHARED_SIZE;
     for (uint64_t word = to / 4; check->async && word < (to + bytes + 3) / 4; word++) {
         check->async[word]++;
         check->n_async++;
@@ -232,16 +247,18 @@ void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes)
 void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
                            uint32_t undefined, bool by_thread)
 {
-    block_check *check = warp->block->check;
+    const vm_block *owner = vm_shared_owner(warp->block, to);
+    block_check *check = owner->check;
     const vm_watch *watch = vm_watch_of(warp);
     check_region *shared = check->shared;
+    to %= VM_SHARED_SIZE;
     for (uint64_t word = to / 4; check->async && word < (to + bytes + 3) / 4; word++)
         if (check->async[word]) {
             check->async[word]--;
             check->n_async--;
         }
     if (check->n_operands)
-        check_operand_write(warp, op, lane, to, bytes);
+        check_operand_write(warp, op, lane, owner, to, bytes);
     for (uint64_t i = 0; watch->init && i < bytes; i++) {
         uint8_t bit = i < 16 ? undefined >> i & 1 : 0;
         shared->n_undefined += bit;
@@ -253,15 +270,17 @@ void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to
                          .op = op,
                          .mask = 1u << lane,
                          .space = SPACE_SHARED,
+                         .owner = owner,
                          .writes = true,
                          .async = !by_thread};
         check_race(&a, shared, lane, to, to, bytes);
     }
 }
 
-void check_async(vm_warp *warp, const vm_op *op, int lane, uint64_t offset, uint64_t bytes, bool write)
+void check_async(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t offset,
+                 uint64_t bytes, bool write)
 {
-    const block_check *check = warp->block->check;
+    const block_check *check = block->check;
     for (uint64_t word = offset / 4; word < (offset + bytes + 3) / 4; word++)
         if (check->async[word]) {
             ptxvm_finding finding = {.kind = PTXVM_FINDING_ASYNC_READ,

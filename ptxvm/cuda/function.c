@@ -96,6 +96,11 @@ CUresult do_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfun
         [CU_FUNC_ATTRIBUTE_BINARY_VERSION] = sm,
         [CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = f->max_dynamic_shared,
         [CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = f->carveout,
+        [CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET] =
+            f->info.explicit_cluster && !f->info.reqnctapercluster[0],
+        [CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH] = f->info.reqnctapercluster[0],
+        [CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT] = f->info.reqnctapercluster[1],
+        [CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH] = f->info.reqnctapercluster[2],
         [CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED] = f->non_portable_cluster,
         [CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE] = f->cluster_policy,
     };
@@ -256,7 +261,8 @@ CUresult do_cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction ha
     return CUDA_SUCCESS;
 }
 
-/* Clusters have one block. */
+/* The blocks of a cluster are on SMs of one GPC. How many of these a board has is not public: an SM's share of blocks
+ * counts for any of them. */
 CUresult do_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config)
 {
     CUfunction f;
@@ -264,13 +270,14 @@ CUresult do_cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, con
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = function_get(context_current(), handle, &f);
     if (!result)
-        *size = 1;
+        *size = launch_cluster_most(f) ? launch_cluster_most(f) : 1;
     return result;
 }
 
 CUresult do_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
     CUfunction f;
+    unsigned cluster[3], blocks = 1;
     if (!clusters || !config)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = function_get(context_current(), handle, &f);
@@ -278,7 +285,13 @@ CUresult do_cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const
     if (!result && (!block || block > 1024))
         return CUDA_ERROR_INVALID_VALUE;
     if (!result)
+        result = launch_cluster_of(config, cluster);
+    if (!result) {
+        const unsigned any[3] = {0, 0, 0};
+        result = launch_check_cluster(f, cluster, any, &blocks);
+    }
+    if (!result)
         *clusters = occupancy_blocks(f, (int)block, config->sharedMemBytes) *
-                    f->module->context->device->board->multiprocessors;
+                    f->module->context->device->board->multiprocessors / (int)blocks;
     return result;
 }

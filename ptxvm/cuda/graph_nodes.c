@@ -296,6 +296,7 @@ static CUresult change(CUresult result, CUgraphNode node, cuda_work *work)
     }
     if (work->type == CU_GRAPH_NODE_TYPE_KERNEL) {
         work->kernel.cooperative = node->work.kernel.cooperative;
+        memcpy(work->kernel.cluster, node->work.kernel.cluster, sizeof work->kernel.cluster);
         work->kernel.priority = node->work.kernel.priority;
     }
     if (work->type == CU_GRAPH_NODE_TYPE_GRAPH) {

@@ -84,13 +84,12 @@ CUresult do_cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID i
 {
     if (!value || !is_node(node, CU_GRAPH_NODE_TYPE_KERNEL))
         return CUDA_ERROR_INVALID_VALUE;
-    const unsigned *dim = &value->clusterDim.x;
     if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
         node->work.kernel.cooperative = value->cooperative != 0;
     else if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         node->work.kernel.priority = value->priority;
-    else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (dim[0] > 1 || dim[1] > 1 || dim[2] > 1))
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        return launch_set_cluster(&node->work, value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
     else if ((unsigned)id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -107,6 +106,8 @@ CUresult do_cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID i
         value->cooperative = node->work.kernel.cooperative;
     else if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         value->priority = node->work.kernel.priority;
+    else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        memcpy(&value->clusterDim, node->work.kernel.cluster, sizeof node->work.kernel.cluster);
     return CUDA_SUCCESS;
 }
 
@@ -116,6 +117,7 @@ CUresult do_cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
         return CUDA_ERROR_INVALID_VALUE;
     to->work.kernel.cooperative = from->work.kernel.cooperative;
     to->work.kernel.priority = from->work.kernel.priority;
+    memcpy(to->work.kernel.cluster, from->work.kernel.cluster, sizeof to->work.kernel.cluster);
     return CUDA_SUCCESS;
 }
 

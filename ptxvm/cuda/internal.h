@@ -304,6 +304,7 @@ typedef struct cuda_work {
         struct {
             CUfunction function; /* as given: may be a CUkernel */
             unsigned grid[3], block[3], shared;
+            unsigned cluster[3]; /* 0: as the kernel says */
             bool cooperative;
             int priority;
             uint8_t *params; /* the parameter block */
@@ -349,6 +350,13 @@ CUresult work_run(cuda_work *work);
 CUresult launch_fill(CUcontext context, CUfunction function, const unsigned grid[3], const unsigned block[3],
                      unsigned shared, void **params, void **extra, cuda_work *work);
 CUresult launch_run(cuda_work *work);
+/* Clusters: the size that attributes ask for (0: none), its check for a grid, and the largest that a function may have;
+ * 0: the device has none. */
+CUresult launch_set_cluster(cuda_work *work, unsigned x, unsigned y, unsigned z);
+CUresult launch_cluster_of(const CUlaunchConfig *config, unsigned cluster[3]);
+CUresult launch_check_cluster(const struct CUfunc_st *f, const unsigned given[3], const unsigned grid[3],
+                              unsigned *blocks);
+int launch_cluster_most(const struct CUfunc_st *f);
 
 /* ---- Streams (stream.c, queue.c) ---- */
 

@@ -1,6 +1,7 @@
 /* Launches: checked when the call is made, and run when the stream reaches them. */
 #include "internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,22 +109,75 @@ static CUresult check_cooperative(const struct CUfunc_st *f, const cuda_work *wo
     return CUDA_SUCCESS;
 }
 
+/* The clusters of a launch: those of the attribute, or of .reqnctapercluster, or of one block. */
+static void cluster_of(const struct CUfunc_st *f, const unsigned given[3], unsigned cluster[3])
+{
+    for (int i = 0; i < 3; i++) {
+        unsigned required = f->info.reqnctapercluster[0] ? (unsigned)f->info.reqnctapercluster[i] : 0;
+        cluster[i] = given[i] ? given[i] : required ? required : 1;
+    }
+}
+
+int launch_cluster_most(const struct CUfunc_st *f)
+{
+    enum { PORTABLE = 8 };
+    int most = f->module->context->device->traits->cluster;
+    return most > PORTABLE && !f->non_portable_cluster ? PORTABLE : most;
+}
+
+CUresult launch_check_cluster(const struct CUfunc_st *f, const unsigned given[3], const unsigned grid[3],
+                              unsigned *blocks)
+{
+    unsigned n[3];
+    int most = launch_cluster_most(f);
+    cluster_of(f, given, n);
+    *blocks = n[0] <= 16 && n[1] <= 16 && n[2] <= 16 ? n[0] * n[1] * n[2] : UINT_MAX;
+    if (*blocks > 1 && *blocks > (unsigned)most)
+        return cuda_log(
+            CUDA_ERROR_INVALID_CLUSTER_SIZE,
+            "%s: clusters of (%u,%u,%u) blocks, sm_%d has up to %d (more than 8 need the attribute "
+            "NON_PORTABLE_CLUSTER_SIZE_ALLOWED)",
+            f->info.name, n[0], n[1], n[2], f->module->context->device->traits->sm, most);
+    for (int i = 0; i < 3; i++)
+        if (grid[i] % n[i])
+            return cuda_log(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                            "%s: a grid of (%u,%u,%u) blocks is not made of clusters of (%u,%u,%u)",
+                            f->info.name, grid[0], grid[1], grid[2], n[0], n[1], n[2]);
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_set_cluster(cuda_work *work, unsigned x, unsigned y, unsigned z)
+{
+    const unsigned cluster[3] = {x, y, z};
+    for (int i = 0; i < 3; i++)
+        if (!cluster[i] || cluster[i] > 16)
+            return cuda_log(CUDA_ERROR_INVALID_CLUSTER_SIZE, "clusters of (%u,%u,%u) blocks", cluster[0],
+                            cluster[1], cluster[2]);
+    memcpy(work->kernel.cluster, cluster, sizeof work->kernel.cluster);
+    return CUDA_SUCCESS;
+}
+
 CUresult launch_fill(CUcontext context, CUfunction handle, const unsigned grid[3], const unsigned block[3],
                      unsigned shared, void **params, void **extra, cuda_work *work)
 {
     CUfunction f;
-    bool cooperative = work->kernel.cooperative;
+    cuda_work asked = *work;
+    unsigned in_cluster;
     CUresult result = function_get(context, handle, &f);
     if (result)
         return result;
     result = check_size(f, grid, block);
     if (!result)
         result = check_shared(f, shared);
+    if (!result)
+        result = launch_check_cluster(f, asked.kernel.cluster, grid, &in_cluster);
     if (result)
         return result;
-    *work = (cuda_work){.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                        .context = context,
-                        .kernel = {.function = handle, .shared = shared, .cooperative = cooperative}};
+    *work = (cuda_work){
+        .type = CU_GRAPH_NODE_TYPE_KERNEL,
+        .context = context,
+        .kernel = {.function = handle, .shared = shared, .cooperative = asked.kernel.cooperative}};
+    memcpy(work->kernel.cluster, asked.kernel.cluster, sizeof work->kernel.cluster);
     memcpy(work->kernel.grid, grid, sizeof work->kernel.grid);
     memcpy(work->kernel.block, block, sizeof work->kernel.block);
     result = check_cooperative(f, work);
@@ -160,6 +214,7 @@ CUresult launch_run(cuda_work *work)
                                   .cooperative = work->kernel.cooperative};
     memcpy(config.grid, work->kernel.grid, sizeof config.grid);
     memcpy(config.block, work->kernel.block, sizeof config.block);
+    memcpy(config.cluster, work->kernel.cluster, sizeof config.cluster);
     ptxvm_status status = ptxvm_launch(vm, f->vm, &config, work->kernel.params, work->kernel.param_bytes);
     counters_write(vm);
     if (!status)
@@ -173,11 +228,12 @@ CUresult launch_run(cuda_work *work)
 
 /* ---- The calls ---- */
 
+/* `asked`: what attributes say of the launch. */
 static CUresult launch(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared,
-                       CUstream handle, void **params, void **extra, bool cooperative)
+                       CUstream handle, void **params, void **extra, const cuda_work *asked)
 {
     CUstream s;
-    cuda_work work = {.kernel = {.cooperative = cooperative}};
+    cuda_work work = *asked;
     CUresult result = stream_get(handle, &s);
     if (!result)
         result = launch_fill(s->context, function, grid, block, shared, params, extra, &work);
@@ -193,7 +249,7 @@ CUresult do_cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsign
                            void **extra)
 {
     return launch(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra,
-                  false);
+                  &(cuda_work){.kernel = {.cooperative = false}});
 }
 
 CUresult do_cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -201,46 +257,60 @@ CUresult do_cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned
                                       void **params)
 {
     return launch(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL,
-                  true);
+                  &(cuda_work){.kernel = {.cooperative = true}});
 }
 
 /* Attributes that only affect performance are accepted and have no effect. */
-static CUresult read_attributes(const CUlaunchConfig *c, bool *cooperative, CUevent *after)
+static CUresult read_attribute(const CUlaunchAttribute *a, cuda_work *asked, CUevent *after)
 {
-    if (c->numAttrs && !c->attrs)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < c->numAttrs; i++) {
-        const CUlaunchAttribute *a = &c->attrs[i];
-        const unsigned *dim = &a->value.clusterDim.x;
-        if ((unsigned)a->id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            *cooperative = a->value.cooperative != 0;
-        else if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (dim[0] > 1 || dim[1] > 1 || dim[2] > 1))
-            return cuda_log(CUDA_ERROR_INVALID_CLUSTER_SIZE,
-                            "clusters of (%u,%u,%u) blocks: ptxvm has clusters of one", dim[0], dim[1],
-                            dim[2]);
-        else if (a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
-            return CUDA_ERROR_NOT_SUPPORTED;
-        else if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
-            *after = a->value.programmaticEvent.event;
-        else if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-            *after = a->value.launchCompletionEvent.event;
+    switch ((int)a->id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        asked->kernel.cooperative = a->value.cooperative != 0;
+        return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return launch_set_cluster(asked, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        *after = a->value.programmaticEvent.event;
+        return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        *after = a->value.launchCompletionEvent.event;
+        return CUDA_SUCCESS;
+    default:
+        return (unsigned)a->id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? CUDA_ERROR_INVALID_VALUE
+                                                                                    : CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+}
+
+static CUresult read_attributes(const CUlaunchConfig *c, cuda_work *asked, CUevent *after)
+{
+    CUresult result = c->numAttrs && !c->attrs ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    for (unsigned i = 0; !result && i < c->numAttrs; i++)
+        result = read_attribute(&c->attrs[i], asked, after);
+    return result;
+}
+
+CUresult launch_cluster_of(const CUlaunchConfig *c, unsigned cluster[3])
+{
+    CUevent after;
+    cuda_work asked = {.kernel = {.cooperative = false}};
+    CUresult result = read_attributes(c, &asked, &after);
+    memcpy(cluster, asked.kernel.cluster, sizeof asked.kernel.cluster);
+    return result;
 }
 
 CUresult do_cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **params, void **extra)
 {
-    bool cooperative = false;
+    cuda_work asked = {.kernel = {.cooperative = false}};
     CUevent after = NULL;
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = read_attributes(c, &cooperative, &after);
+    CUresult result = read_attributes(c, &asked, &after);
     if (!result)
         result = launch(function, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
                         (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, c->hStream,
-                        params, extra, cooperative);
+                        params, extra, &asked);
     return result || !after ? result : do_cuEventRecord(after, c->hStream);
 }
 
@@ -321,7 +391,7 @@ CUresult do_cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream
     if (width <= 0 || height <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     return launch(handle, (unsigned[]){(unsigned)width, (unsigned)height, 1}, f->block, f->shared, stream,
-                  NULL, f->info.n_params ? extra : NULL, false);
+                  NULL, f->info.n_params ? extra : NULL, &(cuda_work){.kernel = {.cooperative = false}});
 }
 
 CUresult do_cuLaunchGrid(CUfunction function, int width, int height)

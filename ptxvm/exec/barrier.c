@@ -1,10 +1,11 @@
-/* The barriers of a block: sixteen by number, and the one of its cluster (of one block). All bar and barrier
+/* The barriers of a block: sixteen by number, and its part of the one of its cluster. All bar and barrier
  * instructions end up here.
  *
  * A lane that arrives is counted; one that syncs also waits, and retries until the phase is complete. Exited lanes
  * are not waited for. If the number of threads is given, a warp whose live lanes have all arrived counts as a whole
  * warp, as on the hardware. */
 #include "barrier.h"
+#include "cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,20 +56,24 @@ static uint32_t threads_arrived(const vm_block *block, const barrier *b)
     return n;
 }
 
-static bool is_complete(const vm_block *block, const barrier *b)
+static bool all_have_arrived(const vm_block *block, const barrier *b)
 {
-    if (b->count)
-        return threads_arrived(block, b) >= b->count;
     for (int w = 0; w < block->n_warps; w++)
         if (block->warps[w].live & ~b->arrived[w])
             return false;
     return true;
 }
 
+static bool is_complete(const vm_block *block, const barrier *b)
+{
+    return b->count ? threads_arrived(block, b) >= b->count : all_have_arrived(block, b);
+}
+
 static void check_complete(vm_block *block, const barrier *b)
 {
     for (int w = 0; w < block->n_warps; w++)
-        vm_check_released(&block->warps[w], b->waiting[w]);
+        vm_check_released(&block->warps[w], b->waiting[w],
+                          b == &block->barriers->barriers[CLUSTER_BARRIER] && block->cluster->n > 1);
 }
 
 static void complete(vm_block *block, barrier *b)
@@ -88,12 +93,32 @@ static void complete(vm_block *block, barrier *b)
     vm_wake(block);
 }
 
+/* The barrier of the cluster: all threads of all its blocks. */
+static bool some_wait(const vm_cluster *cluster)
+{
+    for (int i = 0; i < cluster->n; i++)
+        if (cluster->blocks[i]->barriers->barriers[CLUSTER_BARRIER].open)
+            return true;
+    return false;
+}
+
+static void complete_cluster(vm_cluster *cluster)
+{
+    for (int i = 0; i < cluster->n; i++)
+        if (!all_have_arrived(cluster->blocks[i], &cluster->blocks[i]->barriers->barriers[CLUSTER_BARRIER]))
+            return;
+    for (int i = 0; i < cluster->n; i++)
+        complete(cluster->blocks[i], &cluster->blocks[i]->barriers->barriers[CLUSTER_BARRIER]);
+}
+
 void vm_barrier_exit(vm_block *block)
 {
     struct vm_barriers *all = block->barriers;
-    for (int i = 0; i < N_BARRIERS && all->used; i++)
+    for (int i = 0; i < CLUSTER_BARRIER && all->used; i++)
         if (all->barriers[i].open && is_complete(block, &all->barriers[i]))
             complete(block, &all->barriers[i]);
+    if (some_wait(block->cluster))
+        complete_cluster(block->cluster);
 }
 
 /* ---- The instructions ---- */
@@ -144,8 +169,23 @@ static void arrive(vm_warp *warp, barrier *b, const request *r, uint32_t lanes, 
         b->n_true += (uint32_t)__builtin_popcount(p & lanes);
         b->n_false += (uint32_t)__builtin_popcount(~p & lanes);
     }
-    if (is_complete(warp->block, b))
+    if (r->cluster)
+        complete_cluster(warp->block->cluster);
+    else if (is_complete(warp->block, b))
         complete(warp->block, b);
+}
+
+/* Arriving and waiting alternate. */
+static bool cluster_misused(vm_warp *warp, const barrier *b, const request *r, uint32_t lanes)
+{
+    uint32_t has_arrived = b->waiting[warp->index] | b->released[warp->index];
+    uint32_t wrong = r->mode == M_wait ? lanes & ~has_arrived : lanes & has_arrived;
+    if (!wrong)
+        return false;
+    vm_fault(warp, r->op, __builtin_ctz(wrong), PTXVM_ERROR_EXECUTION,
+             r->mode == M_wait ? "barrier.cluster.wait without a barrier.cluster.arrive before it"
+                               : "barrier.cluster.arrive twice, with no barrier.cluster.wait between");
+    return true;
 }
 
 /* Returns true if all the lanes may continue. */
@@ -212,6 +252,8 @@ vm_result vm_exec_barrier(vm_warp *warp, const vm_op *op, uint32_t mask)
             return vm_fault(warp, op, __builtin_ctz(same), PTXVM_ERROR_EXECUTION,
                             "barrier %u with %u threads: not a multiple of the warp size", id, count);
         all->used |= 1u << id;
+        if (r.cluster && cluster_misused(warp, &all->barriers[id], &r, same))
+            return VM_FAULT;
         done &= step(warp, &all->barriers[id], &r, same, count);
     }
     if (!done)
@@ -225,6 +267,18 @@ vm_result vm_exec_barrier(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
+static void describe_cluster(const vm_cluster *cluster, char *text, size_t size)
+{
+    uint32_t expected = 0, arrived = 0;
+    for (int i = 0; i < cluster->n; i++) {
+        const vm_block *block = cluster->blocks[i];
+        for (int w = 0; w < block->n_warps; w++)
+            expected += (uint32_t)__builtin_popcount(block->warps[w].live);
+        arrived += threads_arrived(block, &block->barriers->barriers[CLUSTER_BARRIER]);
+    }
+    snprintf(text, size, "%u of %u threads have arrived at the barrier of the cluster", arrived, expected);
+}
+
 bool vm_barrier_describe(const vm_block *block, char *text, size_t size)
 {
     for (int i = 0; i < N_BARRIERS; i++) {
@@ -234,8 +288,11 @@ bool vm_barrier_describe(const vm_block *block, char *text, size_t size)
         uint32_t expected = b->count;
         for (int w = 0; w < block->n_warps && !b->count; w++)
             expected += (uint32_t)__builtin_popcount(block->warps[w].live);
-        snprintf(text, size, "%u of %u threads have arrived at barrier %d", threads_arrived(block, b),
-                 expected, i);
+        if (i < CLUSTER_BARRIER)
+            snprintf(text, size, "%u of %u threads have arrived at barrier %d", threads_arrived(block, b),
+                     expected, i);
+        else
+            describe_cluster(block->cluster, text, size);
         return true;
     }
     return false;

@@ -18,6 +18,20 @@
 
 /* ---- Frames ---- */
 
+/* Addresses of shared variables are those of the block in the window of its cluster. */
+static void place_shared(const vm_frame *frame, const vm_block *block)
+{
+    const vm_code *code = frame->code;
+    for (int i = 0; i < code->n_shared_constants; i++) {
+        const vm_shared_constant *c = &code->shared_constants[i];
+        uint64_t address = 0;
+        memcpy(&address, code->constants + c->offset, (size_t)c->width);
+        address += block->shared_base;
+        for (int lane = 0; lane < WARP; lane++)
+            memcpy(frame->registers + c->offset + lane * c->width, &address, (size_t)c->width);
+    }
+}
+
 vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
 {
     vm_worker *worker = warp->block->worker;
@@ -40,6 +54,8 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
         if (warp->block->watch && warp->block->watch->flight && !vm_check_flight_new(warp, frame))
             return NULL;
     }
+    if (warp->block->launch->n_cluster > 1)
+        place_shared(frame, warp->block);
     if (frame->check)
         vm_check_frame_begin(frame);
     if (frame->flight)

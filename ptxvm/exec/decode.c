@@ -64,6 +64,8 @@ static bool is_order_dependent(vm_kernel *kernel, const pvm_inst *inst)
         return reaches_other_blocks(inst) && vm_ld_watches(inst);
     case OP_cp:
         return inst->mod[S_SUB] == M_reduce && reaches_other_blocks(inst) && is_red_dependent(kernel, inst);
+    case OP_clusterlaunchcontrol:
+        return inst->mod[S_SUB] == M_try_cancel;
     case OP_multimem:
         return true;
     default:
@@ -418,6 +420,7 @@ void vm_kernel_free(vm_kernel *kernel)
     for (int i = 0; i < kernel->n_codes; i++) {
         free(kernel->codes[i]->ops);
         free(kernel->codes[i]->constants);
+        free(kernel->codes[i]->shared_constants);
     }
     vm_pool_destroy(kernel->pool);
 }

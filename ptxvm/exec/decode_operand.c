@@ -137,9 +137,11 @@ void vm_decode_end(vm_decoder *decoder)
 
 /* ---- Constants ---- */
 
-static uint32_t hash_constant(uint64_t bits, uint64_t bits_hi, int width)
+enum { SHARED_CONSTANT = 128 }; /* the address of a shared variable */
+
+static uint32_t hash_constant(uint64_t bits, uint64_t bits_hi, int kind)
 {
-    return pvm_hash_pair(bits, bits_hi) + (uint32_t)width;
+    return pvm_hash_pair(bits, bits_hi) + (uint32_t)kind;
 }
 
 static bool grow_table(vm_decoder *decoder)
@@ -156,9 +158,9 @@ static bool grow_table(vm_decoder *decoder)
         if (!decoder->constant_table[i])
             continue;
         uint64_t value[2] = {0, 0};
-        int width = decoder->constant_width[i];
+        int kind = decoder->constant_width[i], width = kind & ~SHARED_CONSTANT;
         memcpy(value, decoder->code->constants + decoder->constant_table[i] - 1, width ? (size_t)width : 4);
-        uint32_t at = hash_constant(value[0], value[1], width) & (size - 1);
+        uint32_t at = hash_constant(value[0], value[1], kind) & (size - 1);
         while (table[at])
             at = (at + 1) & (size - 1);
         table[at] = decoder->constant_table[i];
@@ -198,8 +200,26 @@ static bool append_constant(vm_decoder *decoder, const uint64_t value[2], int wi
     return true;
 }
 
-vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi, int width)
+/* Notes that the rank of the block has to be added to a constant (vm_frame_new). */
+static bool note_shared(vm_decoder *decoder, uint32_t offset, int width)
 {
+    vm_code *code = decoder->code;
+    if ((code->n_shared_constants & (code->n_shared_constants - 1)) == 0) {
+        int capacity = code->n_shared_constants ? 2 * code->n_shared_constants : 1;
+        vm_shared_constant *grown =
+            realloc(code->shared_constants, (size_t)capacity * sizeof *code->shared_constants);
+        if (!grown)
+            return false;
+        code->shared_constants = grown;
+    }
+    code->shared_constants[code->n_shared_constants++] = (vm_shared_constant){offset, width};
+    return true;
+}
+
+/* `kind` is the width, or that and SHARED_CONSTANT: equal constants of one kind are one. */
+static vm_slot constant_of(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi, int kind)
+{
+    int width = kind & ~SHARED_CONSTANT;
     uint64_t value[2] = {bits, width == 16 ? bits_hi : 0};
     if (width == 0)
         value[0] = bits ? UINT32_MAX : 0;
@@ -209,21 +229,27 @@ vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi,
         decoder->failed = true;
         return 0;
     }
-    uint32_t mask = decoder->table_size - 1, at = hash_constant(value[0], value[1], width) & mask, offset;
+    uint32_t mask = decoder->table_size - 1, at = hash_constant(value[0], value[1], kind) & mask, offset;
     for (; decoder->constant_table[at]; at = (at + 1) & mask) {
         offset = (uint32_t)decoder->constant_table[at] - 1;
-        if (decoder->constant_width[at] == width &&
+        if (decoder->constant_width[at] == kind &&
             memcmp(decoder->code->constants + offset, value, width ? (size_t)width : 4) == 0)
             return -2 - (vm_slot)offset;
     }
-    if (!append_constant(decoder, value, width, &offset)) {
+    if (!append_constant(decoder, value, width, &offset) ||
+        (kind != width && !note_shared(decoder, offset, width))) {
         decoder->failed = true;
         return 0;
     }
     decoder->constant_table[at] = (int32_t)offset + 1;
-    decoder->constant_width[at] = (uint8_t)width;
+    decoder->constant_width[at] = (uint8_t)kind;
     decoder->n_constants++;
     return -2 - (vm_slot)offset;
+}
+
+vm_slot vm_decode_constant(vm_decoder *decoder, uint64_t bits, uint64_t bits_hi, int width)
+{
+    return constant_of(decoder, bits, bits_hi, width);
 }
 
 /* ---- Symbols ---- */
@@ -341,10 +367,18 @@ static void decode_symbol(vm_decoder *decoder, const pvm_inst *inst, const pvm_o
         value += vm_function_address(decoder->module, source->function);
     operand->bits = value;
     operand->is_immediate = true;
-    operand->slot = vm_decode_constant(decoder, value, 0, operand->width);
+    bool shared = source->var && source->var->space == SPACE_SHARED && operand->width >= 4;
+    operand->slot = constant_of(decoder, value, 0, operand->width | (shared ? SHARED_CONSTANT : 0));
 }
 
-static void decode_address(vm_decoder *decoder, const pvm_operand *source, vm_operand *operand)
+/* Of the operands in shared memory, the source of a copy is in .shared::cta. */
+static bool is_in_cluster(const pvm_inst *inst, const pvm_operand *source)
+{
+    return inst->mod[S_SPACE] == M_shared__cluster && !(inst->op == OP_cp && source == &inst->operand[1]);
+}
+
+static void decode_address(vm_decoder *decoder, const pvm_inst *inst, const pvm_operand *source,
+                           vm_operand *operand)
 {
     uint64_t local;
     operand->is_address = true;
@@ -365,6 +399,7 @@ static void decode_address(vm_decoder *decoder, const pvm_operand *source, vm_op
         operand->slot = decoder->reg_slot[source->reg];
         operand->reg_type = decoder->function->regs[source->reg].type;
         operand->width = (int16_t)vm_type_width(operand->reg_type);
+        operand->in_cluster = is_in_cluster(inst, source);
     }
 }
 
@@ -406,7 +441,7 @@ static void decode_operand(vm_decoder *decoder, const pvm_inst *inst, const pvm_
             decode_symbol(decoder, inst, source, operand);
         break;
     case OPERAND_ADDRESS:
-        decode_address(decoder, source, operand);
+        decode_address(decoder, inst, source, operand);
         break;
     case OPERAND_SINK:
         operand->is_sink = true;

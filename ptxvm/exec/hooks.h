@@ -124,8 +124,9 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
  * released. */
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);
 void vm_check_stuck(vm_warp *warp);
-void vm_check_released(vm_warp *warp, uint32_t lanes);
-void vm_check_async_begin(vm_warp *warp, int lane, uint64_t to, uint64_t bytes);
+void vm_check_released(vm_warp *warp, uint32_t lanes, bool by_cluster);
+/* `to` is in the window of the cluster. */
+void vm_check_async_begin(vm_warp *warp, uint64_t to, uint64_t bytes);
 void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
                            uint32_t undefined, bool by_thread);
 

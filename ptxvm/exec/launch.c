@@ -1,11 +1,11 @@
 /* A launch: blocks on host threads.
  *
- * Blocks are numbered in the seed's order, and host threads take them in that order; nothing that a kernel can
- * observe depends on the number of threads. If blocks could observe each other's order (atomics that return a value,
- * volatile loads, cooperative launches), one thread runs all of them: a block runs until it is done or only waits,
- * then the next, round robin; further blocks are started when the running ones cannot make progress. Of several
- * faults, that of the first block in order counts. */
-#include "launch.h"
+ * Clusters (of one block, if the launch has no others) are numbered in the seed's order, and host threads take them in
+ * that order; nothing that a kernel can observe depends on the number of threads. If clusters could observe each
+ * other's order (atomics that return a value, volatile loads, cooperative launches), one thread runs all of them: a
+ * cluster runs until it is done or only waits, then the next, round robin; further ones are started when the running
+ * ones cannot make progress. Of several faults, that of the first block in order counts. */
+#include "cluster.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -189,7 +189,7 @@ bool vm_print(vm_block *block, const char *text, size_t length)
     vm_worker *worker = block->worker;
     uint64_t left = limit_of(block->launch, PTXVM_LIMIT_PRINTF) - worker->printed;
     size_t taken = length < left ? length : (size_t)left;
-    vm_output *output = output_of(worker, block->launch->serial ? 0 : block->order);
+    vm_output *output = output_of(worker, block->launch->serial ? 0 : block->order - block->rank);
     if (!output || !append_output(output, text, taken)) {
         fault_memory(worker, block->order);
         return false;
@@ -260,9 +260,9 @@ static bool worker_begin(vm_worker *worker, vm_run *run)
 
 static void worker_end(vm_worker *worker)
 {
-    for (vm_block *block = worker->free_blocks, *next; block; block = next) {
-        next = block->next_free;
-        vm_block_free(block);
+    for (vm_cluster *cluster = worker->free_clusters, *next; cluster; cluster = next) {
+        next = cluster->next_free;
+        vm_cluster_free(cluster);
     }
     for (vm_output *output = worker->outputs, *next; output; output = next) {
         next = output->next;
@@ -276,39 +276,37 @@ static void worker_end(vm_worker *worker)
     vm_watch_free(worker->watch);
 }
 
-/* A block abandoned after a fault is not reused. */
-static bool finish_block(vm_block *block, vm_block_state state)
+static uint64_t clusters_of(const vm_launch *launch)
 {
-    if (state == BLOCK_STUCK)
-        vm_block_deadlock(block);
-    if (state == BLOCK_DONE && vm_block_end(block) == VM_NEXT)
-        return true;
-    if (state != BLOCK_DONE)
-        vm_block_free(block);
-    return false;
+    return launch->n_blocks / (uint64_t)launch->n_cluster;
 }
 
-/* Takes blocks until none are left or `steps` instructions have been run. Returns true if there may be
+/* Starts the cluster with this number; null, with the fault recorded: there is no memory for it. */
+static vm_cluster *begin_cluster(vm_worker *worker, uint64_t number)
+{
+    uint64_t order = number * (uint64_t)worker->run->launch->n_cluster;
+    vm_cluster *cluster = vm_cluster_new(worker);
+    if (cluster && vm_cluster_begin(cluster, order))
+        return cluster;
+    if (cluster)
+        vm_cluster_free(cluster);
+    fault_memory(worker, order);
+    return NULL;
+}
+
+/* Takes clusters until none are left or `steps` instructions have been run. Returns true if there may be
  * more. */
-static bool run_blocks(vm_worker *worker, uint64_t steps)
+static bool run_clusters(vm_worker *worker, uint64_t steps)
 {
     vm_run *run = worker->run;
     while (worker->warp_instructions < steps) {
-        uint64_t order = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
-        if (order >= run->launch->n_blocks ||
-            order > atomic_load_explicit(&run->fault_order, memory_order_relaxed))
+        uint64_t number = atomic_fetch_add_explicit(&run->next, 1, memory_order_relaxed);
+        if (number >= clusters_of(run->launch) ||
+            number * (uint64_t)run->launch->n_cluster >
+                atomic_load_explicit(&run->fault_order, memory_order_relaxed))
             return false;
-        vm_block *block = vm_block_new(worker);
-        if (!block) {
-            fault_memory(worker, order);
-            return false;
-        }
-        if (!vm_block_begin(block, order)) {
-            fault_memory(worker, order);
-            vm_block_free(block);
-            return false;
-        }
-        if (!finish_block(block, vm_block_run(block, false)))
+        vm_cluster *cluster = begin_cluster(worker, number);
+        if (!cluster || !vm_cluster_finish(cluster, vm_cluster_run(cluster, false)))
             return false;
     }
     return true;
@@ -317,83 +315,94 @@ static bool run_blocks(vm_worker *worker, uint64_t steps)
 static void *run_parallel(void *worker)
 {
     PTXVM_DEFAULT_ENVIRONMENT();
-    run_blocks(worker, UINT64_MAX);
+    run_clusters(worker, UINT64_MAX);
     return NULL;
 }
 
-/* ---- One thread for all blocks ---- */
+/* ---- One thread for all clusters ---- */
 
 typedef struct residents {
-    vm_block **blocks;
-    uint64_t n, capacity, next;
-    int patience; /* rounds that busy blocks get before others are started next to them */
-    vm_wait wait; /* runs while all blocks of the grid have started and only spin */
+    vm_cluster **clusters;
+    uint64_t n, capacity;
+    int patience; /* rounds that busy clusters get before others are started next to them */
+    vm_wait wait; /* runs while all clusters of the grid have started and only spin */
 } residents;
 
 #define PATIENCE 16
 
-static bool begin_next_block(vm_worker *worker, residents *r)
+/* Whether there are clusters that have not started: kernels may cancel them (vm_cancel_cluster). */
+static bool has_next(const vm_worker *worker)
 {
-    if (r->n == r->capacity) {
-        uint64_t capacity = 2 * r->capacity + 16;
-        vm_block **blocks = realloc(r->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return false;
-        r->blocks = blocks;
-        r->capacity = capacity;
-    }
-    vm_block *block = vm_block_new(worker);
-    if (!block)
+    return atomic_load_explicit(&worker->run->next, memory_order_relaxed) < clusters_of(worker->run->launch);
+}
+
+/* Only in launches that one host thread runs. */
+bool vm_cancel_cluster(vm_block *block, uint32_t first[3])
+{
+    if (!has_next(block->worker))
         return false;
-    if (!vm_block_begin(block, r->next)) {
-        vm_block_free(block);
-        return false;
-    }
-    r->next++;
-    r->blocks[r->n++] = block;
+    uint64_t number = atomic_fetch_add_explicit(&block->worker->run->next, 1, memory_order_relaxed);
+    vm_place_in_grid(block->launch, number, 0, first);
     return true;
 }
 
-/* One turn for each started block. Returns false after a fault. */
+static bool begin_next(vm_worker *worker, residents *r)
+{
+    if (r->n == r->capacity) {
+        uint64_t capacity = 2 * r->capacity + 16;
+        vm_cluster **clusters = realloc(r->clusters, capacity * sizeof *clusters);
+        if (!clusters) {
+            fault_memory(worker, 0);
+            return false;
+        }
+        r->clusters = clusters;
+        r->capacity = capacity;
+    }
+    vm_cluster *cluster =
+        begin_cluster(worker, atomic_fetch_add_explicit(&worker->run->next, 1, memory_order_relaxed));
+    if (cluster)
+        r->clusters[r->n++] = cluster;
+    return cluster;
+}
+
+/* One turn for each started cluster. Returns false after a fault. */
 static bool run_residents(vm_worker *worker, residents *r)
 {
     uint64_t kept = 0, waiting = 0;
-    bool ok = true, shared = r->n > 1 || r->next < worker->run->launch->n_blocks;
+    bool ok = true, shared = r->n > 1 || has_next(worker);
     for (uint64_t i = 0; i < r->n; i++) {
-        vm_block *block = r->blocks[i];
-        vm_block_state state = ok ? vm_block_run(block, shared) : BLOCK_WAITING;
+        vm_cluster *cluster = r->clusters[i];
+        vm_block_state state = ok ? vm_cluster_run(cluster, shared) : BLOCK_WAITING;
         waiting += state == BLOCK_WAITING;
         if (state == BLOCK_WAITING || state == BLOCK_BUSY)
-            r->blocks[kept++] = block;
+            r->clusters[kept++] = cluster;
         else
-            ok &= finish_block(block, state);
+            ok &= vm_cluster_finish(cluster, state);
     }
     r->patience = kept < r->n ? PATIENCE : waiting == r->n ? 0 : r->patience - 1;
-    if (waiting < r->n || r->next < worker->run->launch->n_blocks)
+    if (waiting < r->n || has_next(worker))
         r->wait.since = 0;
     else
-        ok = ok && !vm_block_waited(r->blocks[0], &r->wait);
+        ok = ok && !vm_cluster_waited(r->clusters[0], &r->wait);
     r->n = kept;
     return ok;
 }
 
-/* If no block finishes, they may be waiting for blocks that have not started: the number of started blocks is
+/* If none finishes, they may be waiting for blocks that have not started: the number of started clusters is
  * then doubled, since a grid barrier needs all of them. */
 static void run_serial(vm_worker *worker)
 {
-    uint64_t total = worker->run->launch->n_blocks;
     residents r = {.patience = PATIENCE};
     bool ok = true;
-    while (ok && (r.n || r.next < total)) {
+    while (ok && (r.n || has_next(worker))) {
         uint64_t wanted = !r.n ? 1 : r.patience <= 0 ? r.n : 0;
-        for (; ok && wanted && r.next < total; wanted--)
-            if (!(ok = begin_next_block(worker, &r)))
-                fault_memory(worker, r.next);
+        for (; ok && wanted && has_next(worker); wanted--)
+            ok = begin_next(worker, &r);
         ok = ok && run_residents(worker, &r);
     }
     for (uint64_t i = 0; i < r.n; i++)
-        vm_block_free(r.blocks[i]);
-    free(r.blocks);
+        vm_cluster_free(r.clusters[i]);
+    free(r.clusters);
 }
 
 /* ---- The launch ---- */
@@ -408,7 +417,7 @@ static int thread_count(const vm_launch *launch)
     if (n < 1 || launch->serial || vm_checks_need_one_thread(launch->vm))
         n = 1;
     n = n > MAX_WORKERS ? MAX_WORKERS : n;
-    return (uint64_t)n > launch->n_blocks ? (int)launch->n_blocks : (int)n;
+    return (uint64_t)n > clusters_of(launch) ? (int)clusters_of(launch) : (int)n;
 }
 
 /* The calling thread is the first worker; one that cannot be started is skipped. If there are many blocks,
@@ -422,7 +431,7 @@ static void run_workers(vm_worker *workers, int n)
         run_serial(&workers[0]);
         return;
     }
-    if (launch->n_blocks >= 4 * (uint64_t)n && !run_blocks(&workers[0], SMALL))
+    if (clusters_of(launch) >= 4 * (uint64_t)n && !run_clusters(&workers[0], SMALL))
         return;
     for (int i = 1; i < n; i++)
         started[i] = worker_begin(&workers[i], workers[0].run) &&

@@ -24,7 +24,7 @@ typedef struct vm_worker {
     uint8_t (
         *scratch)[VM_LANE_BYTES]; /* VM_SCRATCH_VALUES for lane instructions, followed by VM_GATHER_VALUES */
     uint64_t order;               /* of the running block */
-    vm_block *free_blocks;
+    vm_cluster *free_clusters;
     struct vm_watch *watch;    /* check/check.h; null: no checks or counters */
     struct vm_output *outputs; /* output of printf, by block */
     uint64_t printed;          /* its total size */
@@ -36,7 +36,7 @@ typedef struct vm_worker {
 /* The state shared by all host threads of a launch. */
 typedef struct vm_run {
     vm_launch *launch;
-    _Atomic uint64_t next;        /* next block to take */
+    _Atomic uint64_t next;        /* next cluster to take */
     _Atomic uint64_t fault_order; /* the lowest order of a block that ended in a fault; UINT64_MAX: none */
     pthread_mutex_t lock;         /* protects fault */
     vm_fault_info fault;
@@ -58,11 +58,18 @@ typedef enum {
     BLOCK_FAULT
 } vm_block_state;
 
+/* With whom a block shares its host thread. */
+typedef enum {
+    BLOCK_ALONE,
+    BLOCK_SHARED, /* other blocks wait for their turn: it also returns when it only waits */
+    BLOCK_PATIENT /* and what it waits for may come from them: lanes are not released from joins */
+} vm_block_turn;
+
 vm_block *vm_block_new(vm_worker *worker);
 bool vm_block_begin(vm_block *block, uint64_t order);
-/* Runs until done or stuck; with `shared` (other blocks wait for their turn on this thread) it also returns
- * when it only waits. */
-vm_block_state vm_block_run(vm_block *block, bool shared);
+vm_block_state vm_block_run(vm_block *block, vm_block_turn turn);
+/* Releases lanes that wait at joins; false: there are none. */
+bool vm_block_release(vm_block *block);
 vm_result vm_block_end(vm_block *block);
 void vm_block_free(vm_block *block);
 /* Reports the fault of a block in which no lane can continue. */
@@ -75,6 +82,11 @@ typedef struct vm_wait {
 /* The block only spins, and has done so since the timer was started. Returns true after wait_seconds, and
  * reports that as its fault. */
 bool vm_block_waited(vm_block *block, vm_wait *wait);
+
+/* The next cluster in order will not start: the %ctaid of its first block. Returns false if all have started. */
+bool vm_cancel_cluster(vm_block *block, uint32_t first[3]);
+/* The place in the grid of a block by its rank in the cluster with that number. */
+void vm_place_in_grid(const vm_launch *launch, uint64_t number, uint64_t rank, uint32_t ctaid[3]);
 
 /* ---- launch_order.c: seeded permutations ---- */
 /* The block with the given order: a permutation of 0..n-1, the identity for seed 0. */

@@ -44,12 +44,7 @@ static bool new_warps(vm_block *block)
 vm_block *vm_block_new(vm_worker *worker)
 {
     const vm_launch *launch = worker->run->launch;
-    vm_block *block = worker->free_blocks;
-    if (block) {
-        worker->free_blocks = block->next_free;
-        return block;
-    }
-    block = vm_worker_hold(worker, launch->shared_bytes) ? calloc(1, sizeof *block) : NULL;
+    vm_block *block = vm_worker_hold(worker, launch->shared_bytes) ? calloc(1, sizeof *block) : NULL;
     if (!block)
         return NULL;
     *block = (vm_block){.launch = worker->run->launch,
@@ -97,15 +92,34 @@ static void shuffle_warps(vm_block *block)
     }
 }
 
+/* Clusters are in the seed's order, the blocks of a cluster by rank. */
+void vm_place_in_grid(const vm_launch *launch, uint64_t number, uint64_t rank, uint32_t ctaid[3])
+{
+    uint64_t index =
+        vm_order_block(launch->vm->config.seed, launch->n_blocks / (uint64_t)launch->n_cluster, number);
+    for (int i = 0; i < 3; i++) {
+        uint32_t size = launch->cluster[i], clusters = launch->grid[i] / size;
+        ctaid[i] = (uint32_t)(index % clusters) * size + (uint32_t)(rank % size);
+        index /= clusters;
+        rank /= size;
+    }
+}
+
+static void place_block(vm_block *block)
+{
+    const vm_launch *launch = block->launch;
+    vm_place_in_grid(launch, block->order / (uint64_t)launch->n_cluster, block->rank, block->ctaid);
+    block->linear_index =
+        block->ctaid[0] +
+        (uint64_t)launch->grid[0] * (block->ctaid[1] + (uint64_t)launch->grid[1] * block->ctaid[2]);
+}
+
 bool vm_block_begin(vm_block *block, uint64_t order)
 {
     const vm_launch *launch = block->launch;
-    uint64_t index = vm_order_block(launch->vm->config.seed, launch->n_blocks, order);
     block->order = order;
-    block->linear_index = index;
-    block->ctaid[0] = (uint32_t)(index % launch->grid[0]);
-    block->ctaid[1] = (uint32_t)(index / launch->grid[0] % launch->grid[1]);
-    block->ctaid[2] = (uint32_t)(index / launch->grid[0] / launch->grid[1]);
+    place_block(block);
+    block->ended = false;
     block->clock = block->progress = 0;
     if (block->shared_reach)
         memset(block->shared, 0, block->shared_reach);
@@ -126,8 +140,6 @@ vm_result vm_block_end(vm_block *block)
     for (int w = 0; w < block->n_warps; w++)
         vm_warp_end(&block->warps[w]);
     block->worker->warp_instructions += block->clock;
-    block->next_free = block->worker->free_blocks;
-    block->worker->free_blocks = block;
     return result;
 }
 
@@ -188,7 +200,7 @@ static round_result run_round(vm_block *block)
     return round;
 }
 
-static bool release_waiting(vm_block *block)
+bool vm_block_release(vm_block *block)
 {
     bool any = false;
     for (int w = 0; w < block->n_warps; w++) {
@@ -237,22 +249,23 @@ bool vm_block_waited(vm_block *block, vm_wait *wait)
     return true;
 }
 
-vm_block_state vm_block_run(vm_block *block, bool shared)
+vm_block_state vm_block_run(vm_block *block, vm_block_turn turn)
 {
     vm_wait wait = {0};
-    for (int turns = 0; !shared || turns < SHARED_TURNS; turns++) {
+    for (int turns = 0; turn == BLOCK_ALONE || turns < SHARED_TURNS; turns++) {
         round_result round = run_round(block);
         if (round.fault)
             return BLOCK_FAULT;
         if (!round.alive)
             return BLOCK_DONE;
-        if (round.advanced || release_waiting(block)) {
+        block->advanced |= round.advanced;
+        if (round.advanced || (turn != BLOCK_PATIENT && vm_block_release(block))) {
             wait.since = 0;
             continue;
         }
         if (!round.spinning)
             return BLOCK_STUCK;
-        if (shared)
+        if (turn != BLOCK_ALONE)
             return BLOCK_WAITING;
         if (vm_block_waited(block, &wait))
             return BLOCK_FAULT;

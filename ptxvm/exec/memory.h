@@ -5,7 +5,8 @@
  *   0x0_1000_0000  code: a function's address is VM_CODE_BASE + VM_CODE_STEP * index, for indirect calls
  *   0x0_2000_0000  .const variables: plain allocations, read only, below 4 GiB so that 32-bit addresses
  *                  reach them
- *   0x1_0000_0000  the block's shared memory; in the .shared space the same byte is address - VM_SHARED_BASE
+ *   0x1_0000_0000  the shared memory of the blocks of a cluster, VM_SHARED_SIZE for each; in the .shared space the same
+ *                  byte is address - VM_SHARED_BASE
  *   0x1_8000_0000  the lane's local memory; in the .local space address - VM_LOCAL_BASE
  *   0x1_C000_0000  the kernel's parameters; in the .param space address - VM_PARAM_BASE
  *   0x2_0000_0000  global memory: allocations and .global variables
@@ -24,17 +25,18 @@
 
 #include "ptxvm/ptxvm.h"
 
-#define VM_CODE_BASE   UINT64_C(0x10000000)
-#define VM_CODE_STEP   16
-#define VM_CONST_BASE  UINT64_C(0x20000000)
-#define VM_CONST_END   UINT64_C(0x40000000)
-#define VM_SHARED_BASE UINT64_C(0x100000000)
-#define VM_SHARED_SIZE UINT64_C(0x1000000)
-#define VM_LOCAL_BASE  UINT64_C(0x180000000)
-#define VM_LOCAL_SIZE  UINT64_C(0x1000000)
-#define VM_PARAM_BASE  UINT64_C(0x1C0000000)
-#define VM_PARAM_SIZE  UINT64_C(0x10000)
-#define VM_GLOBAL_BASE UINT64_C(0x200000000)
+#define VM_CODE_BASE      UINT64_C(0x10000000)
+#define VM_CODE_STEP      16
+#define VM_CONST_BASE     UINT64_C(0x20000000)
+#define VM_CONST_END      UINT64_C(0x40000000)
+#define VM_SHARED_BASE    UINT64_C(0x100000000)
+#define VM_SHARED_SIZE    UINT64_C(0x1000000)
+#define VM_CLUSTER_BLOCKS 16
+#define VM_LOCAL_BASE     UINT64_C(0x180000000)
+#define VM_LOCAL_SIZE     UINT64_C(0x1000000)
+#define VM_PARAM_BASE     UINT64_C(0x1C0000000)
+#define VM_PARAM_SIZE     UINT64_C(0x10000)
+#define VM_GLOBAL_BASE    UINT64_C(0x200000000)
 
 enum {
     VM_ALLOC_CONST = 1 << 0,  /* placed in the .const window; kernels may not write it */

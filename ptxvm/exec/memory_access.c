@@ -1,4 +1,5 @@
 /* Translates guest addresses to host addresses, for a whole warp at a time. */
+#include "cluster.h"
 #include "memory_access.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
@@ -28,6 +29,25 @@ static const vm_alloc *find_cached(vm_warp *warp, const vm_op *op, uint64_t addr
     return entry;
 }
 
+/* Instructions that do not reach other blocks' memory: with .shared or .shared::cta, and the parts of an mbarrier's life
+ * that are for its own block. */
+static bool is_for_own_block(const pvm_inst *inst)
+{
+    unsigned sub = inst->mod[S_SUB];
+    bool own_space = inst->mod[S_SPACE] == M_shared || inst->mod[S_SPACE] == M_shared__cta;
+    return (own_space && inst->op != OP_clusterlaunchcontrol) || /* whose answer may go to all */
+           (inst->op == OP_mbarrier &&
+            (sub == M_init || sub == M_inval || sub == M_test_wait || sub == M_try_wait));
+}
+
+static region shared_region(const vm_block *block, const vm_op *op, uint64_t base, uint64_t address)
+{
+    const vm_block *owner = vm_shared_owner(block, address);
+    if (!owner || (owner != block && is_for_own_block(op->inst)))
+        return (region){0};
+    return (region){base + owner->shared_base, owner->shared_reach, owner->shared, 0, false, false};
+}
+
 /* The region that contains the address, as determined by its space; empty if there is none. */
 static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_t address, uint64_t bytes)
 {
@@ -35,7 +55,7 @@ static region region_of(vm_warp *warp, const vm_op *op, pvm_space space, uint64_
     pvm_space place = space == SPACE_NONE ? vm_space_of(address) : space;
     uint64_t base = space == SPACE_NONE ? vm_window_base(place) : 0;
     if (place == SPACE_SHARED)
-        return (region){base, warp->block->shared_reach, warp->block->shared, 0, false, false};
+        return shared_region(warp->block, op, base, address - base);
     if (place == SPACE_LOCAL)
         return (region){base, warp->local_stride, warp->local, warp->local_stride, false, false};
     if (place == SPACE_PARAM)
@@ -122,12 +142,37 @@ static void find_nearest(const vm_memory *memory, uint64_t address, ptxvm_findin
     detail->distance = before < past ? -(int64_t)before : (int64_t)past;
 }
 
+/* An address of another block of the cluster, which cannot be reached. Returns false if it is not that. */
+static bool fault_cluster(vm_warp *warp, const vm_op *op, int lane, uint64_t address,
+                          const ptxvm_finding *detail)
+{
+    const vm_block *block = warp->block;
+    uint64_t rank = address / VM_SHARED_SIZE;
+    if (rank == block->rank)
+        return false;
+    const char *why = rank >= (uint64_t)block->cluster->n ? "which the cluster does not have"
+                      : block->cluster->blocks[rank]->ended
+                          ? "which has ended: a barrier.cluster must keep it "
+                            "until its memory is no longer used"
+                      : is_for_own_block(op->inst) ? "which this instruction does not reach"
+                                                   : NULL;
+    if (!why)
+        return false;
+    vm_fault_access(warp, op, lane, PTXVM_ERROR_ADDRESS, detail,
+                    "shared address 0x%llx is in the memory of block %llu of the cluster, %s",
+                    (unsigned long long)address, (unsigned long long)rank, why);
+    return true;
+}
+
 /* Faults in windows, which have an extent instead of an allocation. */
 static void fault_window(vm_warp *warp, const vm_op *op, int lane, pvm_space place, uint64_t address,
                          uint64_t bytes, vm_access_kind kind, ptxvm_finding *detail)
 {
     const vm_block *block = warp->block;
     uint64_t base = vm_window_base(place), at = address >= base ? address - base : address;
+    if (place == SPACE_SHARED && fault_cluster(warp, op, lane, at, detail))
+        return;
+    at = place == SPACE_SHARED ? at % VM_SHARED_SIZE : at;
     uint64_t size = place == SPACE_SHARED  ? block->shared_bytes
                     : place == SPACE_LOCAL ? warp->local_top[lane]
                                            : block->launch->param_bytes;
@@ -390,6 +435,9 @@ void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask,
     if (operand->width == 8 && (operand->space == SPACE_SHARED || operand->space == SPACE_LOCAL))
         for (int i = 0; i < WARP; i++)
             address[i] = (uint32_t)address[i];
+    if (operand->space == SPACE_SHARED && warp->block->shared_base && !operand->in_cluster)
+        for (int i = 0; i < WARP; i++)
+            address[i] |= address[i] < VM_SHARED_SIZE ? warp->block->shared_base : 0;
 }
 
 bool vm_access_operand(vm_warp *warp, const vm_op *op, const vm_operand *operand, vm_access *access,

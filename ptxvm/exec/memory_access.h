@@ -37,7 +37,8 @@ static inline uint8_t *vm_host(const vm_access *access, uint32_t lane)
                         : access->host[lane];
 }
 
-/* The active lanes' addresses of an operand [reg + offset] or [var + offset]. */
+/* The active lanes' addresses of an operand [reg + offset] or [var + offset]. Those in .shared are in the window of the
+ * cluster. */
 void vm_addresses(const vm_warp *warp, const vm_operand *operand, uint32_t mask, uint64_t address[WARP]);
 
 /* The same, translated and checked: bytes, align, space and kind are given. Returns false, with the launch's
@@ -112,11 +113,11 @@ static inline uint64_t vm_window_base(pvm_space space)
 /* The space that contains a generic address. */
 static inline pvm_space vm_space_of(uint64_t address)
 {
-    return address - VM_SHARED_BASE < VM_SHARED_SIZE                ? SPACE_SHARED
-           : address - VM_LOCAL_BASE < VM_LOCAL_SIZE                ? SPACE_LOCAL
-           : address - VM_PARAM_BASE < VM_PARAM_SIZE                ? SPACE_PARAM
-           : address - VM_CONST_BASE < VM_CONST_END - VM_CONST_BASE ? SPACE_CONST
-                                                                    : SPACE_GLOBAL;
+    return address - VM_SHARED_BASE < VM_CLUSTER_BLOCKS * VM_SHARED_SIZE ? SPACE_SHARED
+           : address - VM_LOCAL_BASE < VM_LOCAL_SIZE                     ? SPACE_LOCAL
+           : address - VM_PARAM_BASE < VM_PARAM_SIZE                     ? SPACE_PARAM
+           : address - VM_CONST_BASE < VM_CONST_END - VM_CONST_BASE      ? SPACE_CONST
+                                                                         : SPACE_GLOBAL;
 }
 
 /* The active lanes, lowest first: for (uint32_t m = mask; m; m &= m - 1) { int lane = vm_first(m); ... } */

@@ -6,6 +6,7 @@
  * out of shared memory (bulk_group) are done at once: that makes no observable difference. */
 #include <stdlib.h>
 
+#include "cluster.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
 
@@ -55,8 +56,8 @@ static bool land_lane(vm_warp *warp, const pending *item, uint32_t lane, bool by
     if (item->kind == PENDING_COPY) {
         memcpy(warp->block->shared + item->to[lane], item->data[lane], item->bytes);
         if (warp->block->check)
-            vm_check_async_landed(warp, item->op, (int)lane, item->to[lane], item->bytes,
-                                  item->undefined[lane], by_thread);
+            vm_check_async_landed(warp, item->op, (int)lane, warp->block->shared_base + item->to[lane],
+                                  item->bytes, item->undefined[lane], by_thread);
     } else if (item->kind == PENDING_ARRIVE)
         return ops_mbarrier_arrive(warp, item->op, (int)lane, item->to[lane], 1);
     return true;
@@ -120,25 +121,26 @@ static bool move_bulk(vm_warp *warp, pending_bulk *item)
         return ops_tensor_load(warp, item->op, item->lane, &item->box);
     uint8_t *to =
         vm_translate_lane(warp, item->op, item->lane, SPACE_SHARED, item->to, item->size, 16, VM_STORE);
-    const uint8_t *from = to ? vm_translate_lane(warp, item->op, item->lane, item->from_space, item->from,
-                                                 item->size, 16, VM_LOAD)
-                             : NULL;
-    if (from)
+    const uint8_t *from = item->answer;
+    if (to && !item->is_answer)
+        from = vm_translate_lane(warp, item->op, item->lane, item->from_space, item->from, item->size, 16,
+                                 VM_LOAD);
+    if (to && from)
         vm_copy_relaxed(to, from, item->size);
-    return from;
+    return to && from;
 }
 
 static bool land_bulk(vm_warp *warp, pending_bulk *item)
 {
     if (!move_bulk(warp, item))
         return false;
-    if (warp->block->check)
+    if (warp->block->check && vm_shared_owner(warp->block, item->to))
         vm_check_async_landed(warp, item->op, item->lane, item->to, item->size, 0, false);
     uint64_t bytes = item->is_tensor ? ops_tensor_bytes(&item->box) : item->size;
     return ops_mbarrier_complete_tx(warp, item->op, item->lane, item->barrier, (uint32_t)bytes);
 }
 
-bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item)
+static bool begin_one(vm_warp *warp, const pending_bulk *item)
 {
     struct vm_ops_warp *state = warp->ops;
     pending_bulk *items =
@@ -149,7 +151,7 @@ bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item)
     pending_bulk *last = &items[state->n_bulk++];
     *last = *item;
     if (warp->block->check)
-        vm_check_async_begin(warp, item->lane, item->to, item->size);
+        vm_check_async_begin(warp, item->to, item->size);
     ops_landing landing = ops_landing_of(warp, state->n_started++);
     if (landing == LANDING_BETWEEN)
         return move_bulk(warp, last);
@@ -159,6 +161,63 @@ bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item)
     bool ok = land_bulk(warp, last);
     state->n_bulk--;
     return ok;
+}
+
+/* What a copy into shared memory completes on is where its data goes; .cta_group::2 may also use the other block of
+ * the pair. */
+static bool barrier_is_near(vm_warp *warp, const pending_bulk *item)
+{
+    uint64_t to = item->to / VM_SHARED_SIZE, barrier = item->barrier / VM_SHARED_SIZE;
+    if (to == barrier || (item->op->inst->mod[S_FLAG2] == M_cta_group__2 && to / 2 == barrier / 2))
+        return true;
+    vm_fault(warp, item->op, item->lane, PTXVM_ERROR_EXECUTION,
+             "a bulk copy to block %llu of the cluster with an mbarrier of block %llu",
+             (unsigned long long)to, (unsigned long long)barrier);
+    return false;
+}
+
+static void move_to_rank(pending_bulk *item, uint64_t rank)
+{
+    uint64_t step = (rank - item->to / VM_SHARED_SIZE) * VM_SHARED_SIZE;
+    item->to += step;
+    item->box.shared += step;
+    item->barrier += step;
+}
+
+/* The blocks of the cluster that a copy goes to. */
+static uint32_t ranks_of(const vm_warp *warp, const pending_bulk *item)
+{
+    const vm_op *op = item->op;
+    if (op->inst->mod[S_FLAG2] == M_multicast__cluster__all)
+        return (1u << warp->block->cluster->n) - 1;
+    if (op->inst->mod[S_FLAG3] != M_multicast__cluster)
+        return 1u << item->to / VM_SHARED_SIZE;
+    int set = op->n_operands - 1 - (op->inst->mod[S_HINT] != M_NONE);
+    return (uint16_t)ops_operand(warp, &op->operand[set], item->lane);
+}
+
+bool ops_bulk_begin_each(vm_warp *warp, const pending_bulk *item)
+{
+    const vm_op *op = item->op;
+    int n = warp->block->cluster->n;
+    if (!barrier_is_near(warp, item))
+        return false;
+    uint32_t ranks = ranks_of(warp, item);
+    if (ranks >> n || !ranks) {
+        vm_fault(warp, op, item->lane, PTXVM_ERROR_EXECUTION,
+                 "a multicast to the blocks 0x%x of a cluster of %d: %s", ranks, n,
+                 ranks ? "it has no others" : "there must be one at least");
+        return false;
+    }
+    for (uint64_t rank = 0; rank < (uint64_t)n; rank++) {
+        pending_bulk one = *item;
+        move_to_rank(&one, rank);
+        if (ranks >> rank & 1 &&
+            !(vm_translate_lane(warp, op, one.lane, SPACE_SHARED, one.to, one.size, 16, VM_STORE) &&
+              begin_one(warp, &one)))
+            return false;
+    }
+    return true;
 }
 
 static bool land_bulks(vm_warp *warp, uint64_t barrier)
@@ -181,8 +240,9 @@ static bool land_bulks(vm_warp *warp, uint64_t barrier)
 int ops_async_flying(const vm_block *block, uint64_t barrier)
 {
     int flying = 0;
-    for (int w = 0; w < block->n_warps; w++) {
-        const struct vm_ops_warp *state = block->warps[w].ops;
+    const vm_cluster *cluster = block->cluster;
+    for (int w = 0; w < cluster->n * block->n_warps; w++) {
+        const struct vm_ops_warp *state = cluster->blocks[w / block->n_warps]->warps[w % block->n_warps].ops;
         for (int i = 0; i < state->n_bulk; i++)
             flying += state->bulk[i].barrier == barrier && !state->bulk[i].landed;
     }
@@ -191,8 +251,9 @@ int ops_async_flying(const vm_block *block, uint64_t barrier)
 
 bool ops_async_land(vm_block *block, uint64_t barrier)
 {
-    for (int i = 0; i < block->n_warps; i++) {
-        vm_warp *warp = &block->warps[i];
+    const vm_cluster *cluster = block->cluster;
+    for (int w = 0; w < cluster->n * block->n_warps; w++) {
+        vm_warp *warp = &cluster->blocks[w / block->n_warps]->warps[w % block->n_warps];
         if (mark_arrivals(warp->ops, barrier) && !land_marked(warp, false))
             return false;
         if (!land_bulks(warp, barrier))
@@ -297,7 +358,7 @@ static vm_result exec_copy(vm_warp *warp, const vm_op *op, uint32_t mask)
     VM_EACH_LANE(lane, ok && warp->block->check ? mask : 0)
     {
         item->undefined[lane] = warp->block->watch->moved_undefined[lane];
-        vm_check_async_begin(warp, (int)lane, item->to[lane], bytes);
+        vm_check_async_begin(warp, warp->block->shared_base + item->to[lane], bytes);
     }
     return ok ? VM_NEXT : VM_FAULT;
 }
@@ -436,7 +497,7 @@ static vm_result exec_bulk(vm_warp *warp, const vm_op *op, uint32_t mask)
                              .barrier = copy.barrier,
                              .lane = (uint8_t)lane,
                              .from_space = (uint8_t)copy.from_space};
-        if (!ops_bulk_begin(warp, &item))
+        if (!ops_bulk_begin_each(warp, &item))
             return VM_FAULT;
     }
     return VM_NEXT;
@@ -467,7 +528,7 @@ static vm_result exec_bulk_reduce(vm_warp *warp, const vm_op *op, uint32_t mask)
     return VM_NEXT;
 }
 
-/* st.async and red.async to this CTA, the only one of its cluster: [address], value, [mbarrier]. */
+/* st.async and red.async: [address], value, [mbarrier]. */
 vm_result ops_exec_async(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     const vm_operand *barrier = &op->operand[op->n_operands - 1];

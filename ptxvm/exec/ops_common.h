@@ -33,14 +33,17 @@ typedef struct tensor_box {
     bool gathers;
 } tensor_box;
 
+enum { OPS_ANSWER_BYTES = 16 };
+
 /* A bulk copy of one lane into shared memory. The seed decides whether its data is there when it is started or when it
  * completes, and when it completes: by itself, or when somebody looks at its mbarrier. */
 typedef struct pending_bulk {
     const vm_op *op;
     uint64_t to, from, size, barrier; /* of a tensor: size is what it covers of shared memory */
     uint8_t lane, from_space;
-    bool landed, moved, is_tensor;
+    bool landed, moved, is_tensor, is_answer;
     tensor_box box;
+    uint8_t answer[OPS_ANSWER_BYTES]; /* of clusterlaunchcontrol.try_cancel: what it writes */
 } pending_bulk;
 
 /* The matrix element of each piece of a wmma fragment: piece (reg * parts + part) * 32 + lane. b1 has the
@@ -81,19 +84,20 @@ void ops_wgmma_begin(vm_warp *warp);
 bool ops_wgmma_block_end(vm_block *block);
 void ops_wgmma_free(vm_warp *warp);
 
-/* Completes the copies that an mbarrier waits for, in all warps of the block. Returns false after a fault. */
+/* Completes the copies that an mbarrier waits for, in all warps of the block's cluster. Returns false after a fault. */
 bool ops_async_land(vm_block *block, uint64_t barrier);
 /* The bulk copies that will complete on an mbarrier. */
 int ops_async_flying(const vm_block *block, uint64_t barrier);
 
-/* Starts a bulk copy into shared memory, whose operands have been checked. */
-bool ops_bulk_begin(vm_warp *warp, const pending_bulk *item);
+/* Starts a bulk copy into shared memory, whose operands have been checked; with .multicast::cluster to each of its
+ * blocks. */
+bool ops_bulk_begin_each(vm_warp *warp, const pending_bulk *item);
 /* Copies a box into shared memory; its bytes. Both for a map that has been checked. */
 bool ops_tensor_load(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box);
 uint64_t ops_tensor_bytes(const tensor_box *box);
 vm_exec_fn *ops_find_tensor_copy(const pvm_inst *inst);
 
-/* mbarrier objects: `address` in the .shared space. */
+/* mbarrier objects: `address` in the window of the cluster. */
 bool ops_mbarrier_arrive(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t count);
 bool ops_mbarrier_add_pending(vm_warp *warp, const vm_op *op, int lane, uint64_t address);
 bool ops_mbarrier_complete_tx(vm_warp *warp, const vm_op *op, int lane, uint64_t address, uint32_t bytes);
@@ -113,8 +117,8 @@ vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
 /* Each completes an op of its opcodes, like vm_ops_find. */
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
-    ops_find_mbarrier, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_tensormap, ops_find_mov, ops_find_address,
-    ops_find_misc;
+    ops_find_mbarrier, ops_find_cancel, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_tensormap,
+    ops_find_mov, ops_find_address, ops_find_misc;
 
 /* Lane `lane` of a register `width` bytes wide, zero-extended; and the reverse. Not for 16-byte registers. */
 static inline uint64_t ops_get(const void *value, int width, int lane)

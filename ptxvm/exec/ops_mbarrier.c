@@ -6,6 +6,7 @@
  *
  * The state that an arrive returns is the object as it was before, so it contains the phase and the pending
  * count. */
+#include "cluster.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
 
@@ -34,6 +35,20 @@ static int64_t tx_of(uint64_t object)
 static uint64_t object_of(uint64_t expected, uint64_t pending, int64_t tx, uint64_t parity)
 {
     return expected | pending << 20 | ((uint64_t)tx & TX_MASK) << 40 | VALID | parity;
+}
+
+/* Where an object is: its block, and its address in the window of the cluster. */
+static vm_block *owner_of(const vm_warp *warp, const vm_u64 *object, uint64_t *address)
+{
+    const uint8_t *at = (const uint8_t *)object;
+    const vm_cluster *cluster = warp->block->cluster;
+    int i = (int)warp->block->rank;
+    for (int k = 0; at < cluster->blocks[i]->shared ||
+                    at >= cluster->blocks[i]->shared + cluster->blocks[i]->shared_reach;
+         k++)
+        i = k;
+    *address = cluster->blocks[i]->shared_base + (uint64_t)(at - cluster->blocks[i]->shared);
+    return cluster->blocks[i];
 }
 
 /* The object at a .shared or generic address. */
@@ -71,11 +86,11 @@ static void update(vm_warp *warp, const vm_op *op, int lane, vm_u64 *object, uin
     if (pending == 0 && tx == 0) {
         pending = expected;
         parity ^= PARITY;
+        uint64_t at;
+        vm_block *owner = owner_of(warp, object, &at);
         if (warp->block->check)
-            vm_check_early_phase(
-                warp, op, lane,
-                ops_async_flying(warp->block, (uint64_t)((uint8_t *)object - warp->block->shared)));
-        vm_wake(warp->block);
+            vm_check_early_phase(warp, op, lane, ops_async_flying(owner, at));
+        vm_wake(owner);
     }
     *object = object_of(expected, pending, tx, parity);
 }
@@ -132,11 +147,11 @@ typedef bool lane_operation(lane_call *call);
 /* For the checks: init where there is an object already, inval of one whose phase has begun. */
 static void watch_end(const lane_call *call, const char *what)
 {
-    vm_block *block = call->warp->block;
-    uint64_t object = *call->object, at = (uint64_t)((uint8_t *)call->object - block->shared);
-    if (!block->check || !(object & VALID))
+    uint64_t object = *call->object, at;
+    const vm_block *owner = owner_of(call->warp, call->object, &at);
+    if (!owner->check || !(object & VALID))
         return;
-    int copies = ops_async_flying(block, at);
+    int copies = ops_async_flying(owner, at);
     uint64_t arrived = expected_of(object) - pending_of(object);
     if (call->op->inst->mod[S_SUB] == M_init || arrived || tx_of(object) || copies)
         vm_check_mbarrier(call->warp, call->op, call->lane, what, arrived, tx_of(object), copies);

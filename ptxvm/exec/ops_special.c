@@ -1,4 +1,5 @@
 /* Special registers, addresses as numbers, and instructions with little or no effect here. */
+#include "cluster.h"
 #include "ops_common.h"
 
 #include "boards/boards.h"
@@ -36,9 +37,13 @@ SREG(smid, BLOCK->linear_index % multiprocessors(warp))
 SREG(nsmid, multiprocessors(warp))
 SREG(gridid, LAUNCH->grid_id)
 SREG(zero, 0)
-/* A cluster of one CTA. */
-SREG(cluster_nctaid, component < 3)
-SREG(cluster_nctarank, 1)
+SREG(clusterid, component < 3 ? BLOCK->ctaid[component] / LAUNCH->cluster[component] : 0)
+SREG(nclusterid, component < 3 ? LAUNCH->grid[component] / LAUNCH->cluster[component] : 0)
+SREG(cluster_ctaid, component < 3 ? BLOCK->ctaid[component] % LAUNCH->cluster[component] : 0)
+SREG(cluster_nctaid, XYZ(LAUNCH->cluster))
+SREG(cluster_ctarank, BLOCK->rank)
+SREG(cluster_nctarank, (uint64_t)LAUNCH->n_cluster)
+SREG(is_explicit_cluster, LAUNCH->explicit_cluster)
 SREG(lanemask_eq, 1u << lane)
 SREG(lanemask_lt, (1u << lane) - 1)
 SREG(lanemask_le, (2u << lane) - 1)
@@ -51,24 +56,25 @@ SREG(clock64, vm_clock(warp, op))
 /* Cooperative groups find the workspace for grid barriers in %envreg1 (high half) and %envreg2. */
 SREG(envreg, component == 1 ? LAUNCH->workspace >> 32 : component == 2 ? (uint32_t)LAUNCH->workspace : 0)
 SREG(total_smem_size, BLOCK->shared_bytes)
+SREG(aggr_smem_size, BLOCK->shared_bytes * (uint64_t)LAUNCH->n_cluster)
 SREG(dynamic_smem_size, LAUNCH->dynamic_shared)
 
 static sreg_fn *const sregs[SREG_COUNT] = {
     [SREG_tid] = read_tid, [SREG_ntid] = read_ntid, [SREG_laneid] = read_laneid, [SREG_warpid] = read_warpid,
     [SREG_nwarpid] = read_nwarpid, [SREG_ctaid] = read_ctaid, [SREG_nctaid] = read_nctaid,
     [SREG_smid] = read_smid,
-    [SREG_nsmid] = read_nsmid, [SREG_gridid] = read_gridid, [SREG_clusterid] = read_ctaid,
-    [SREG_nclusterid] = read_nctaid, [SREG_cluster_ctaid] = read_zero,
+    [SREG_nsmid] = read_nsmid, [SREG_gridid] = read_gridid, [SREG_clusterid] = read_clusterid,
+    [SREG_nclusterid] = read_nclusterid, [SREG_cluster_ctaid] = read_cluster_ctaid,
     [SREG_cluster_nctaid] = read_cluster_nctaid,
-    [SREG_cluster_ctarank] = read_zero, [SREG_cluster_nctarank] = read_cluster_nctarank,
-    [SREG_is_explicit_cluster] = read_zero, [SREG_lanemask_eq] = read_lanemask_eq,
+    [SREG_cluster_ctarank] = read_cluster_ctarank, [SREG_cluster_nctarank] = read_cluster_nctarank,
+    [SREG_is_explicit_cluster] = read_is_explicit_cluster, [SREG_lanemask_eq] = read_lanemask_eq,
     [SREG_lanemask_le] = read_lanemask_le,
     [SREG_lanemask_lt] = read_lanemask_lt, [SREG_lanemask_ge] = read_lanemask_ge,
     [SREG_lanemask_gt] = read_lanemask_gt,
     [SREG_clock] = read_clock, [SREG_clock_hi] = read_clock_hi, [SREG_clock64] = read_clock64,
     [SREG_globaltimer] = read_clock64, [SREG_globaltimer_lo] = read_clock,
     [SREG_globaltimer_hi] = read_clock_hi,
-    [SREG_total_smem_size] = read_total_smem_size, [SREG_aggr_smem_size] = read_total_smem_size,
+    [SREG_total_smem_size] = read_total_smem_size, [SREG_aggr_smem_size] = read_aggr_smem_size,
     [SREG_dynamic_smem_size] = read_dynamic_smem_size,
     [SREG_envreg] = read_envreg,
     /* pm*, reserved_smem_offset_* and current_graph_exec read 0. */
@@ -118,8 +124,15 @@ static vm_result exec_cvta(vm_warp *warp, const vm_op *op, uint32_t mask)
     uint64_t base = vm_window_base(space);
     if (op->inst->mod[S_DIR] == M_to)
         base = -base;
+    bool own =
+        space == SPACE_SHARED && op->inst->mod[S_DIR] != M_to && op->inst->mod[S_SPACE] != M_shared__cluster;
     VM_EACH_LANE(lane, mask)
-    ops_result(warp, &op->operand[0], (int)lane, value_of(warp, &op->operand[1], (int)lane) + base);
+    {
+        uint64_t address = value_of(warp, &op->operand[1], (int)lane);
+        if (own && address < VM_SHARED_SIZE)
+            address |= warp->block->shared_base;
+        ops_result(warp, &op->operand[0], (int)lane, address + base);
+    }
     return VM_NEXT;
 }
 
@@ -130,24 +143,36 @@ static vm_result exec_isspacep(vm_warp *warp, const vm_op *op, uint32_t mask)
     uint32_t result = 0;
     VM_EACH_LANE(lane, mask)
     {
-        pvm_space found = vm_space_of(value_of(warp, &op->operand[1], (int)lane));
+        uint64_t address = value_of(warp, &op->operand[1], (int)lane);
+        pvm_space found = vm_space_of(address);
         bool inside = found == space || (space == SPACE_GLOBAL && found == SPACE_PARAM);
+        if (space == SPACE_SHARED && op->inst->mod[S_SPACE] != M_shared__cluster)
+            inside &= address - VM_SHARED_BASE - warp->block->shared_base < VM_SHARED_SIZE;
         result |= (uint32_t)inside << lane;
     }
     ops_result_predicate(warp, &op->operand[0], mask, result);
     return VM_NEXT;
 }
 
-/* mapa: the address of the same variable in the CTA of that rank; there is only one. */
+/* The part of an address that is in the .shared::cluster window: generic ones lie behind its start. */
+static uint64_t shared_part(const vm_op *op, uint64_t address)
+{
+    return op->inst->mod[S_SPACE] == M_NONE ? address - VM_SHARED_BASE : address;
+}
+
+/* mapa: the address of the same variable in the block of that rank. */
 static vm_result exec_mapa(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     VM_EACH_LANE(lane, mask)
     {
         uint64_t rank = ops_operand(warp, &op->operand[2], (int)lane);
-        if (rank != 0)
+        uint64_t address = value_of(warp, &op->operand[1], (int)lane), at = shared_part(op, address);
+        if (rank >= (uint64_t)warp->block->cluster->n)
             return vm_fault(warp, op, (int)lane, PTXVM_ERROR_EXECUTION,
-                            "mapa of CTA %llu in a cluster of one", (unsigned long long)rank);
-        ops_result(warp, &op->operand[0], (int)lane, value_of(warp, &op->operand[1], (int)lane));
+                            "mapa of block %llu in a cluster of %d", (unsigned long long)rank,
+                            warp->block->cluster->n);
+        ops_result(warp, &op->operand[0], (int)lane,
+                   address - at + at % VM_SHARED_SIZE + rank * VM_SHARED_SIZE);
     }
     return VM_NEXT;
 }
@@ -155,7 +180,8 @@ static vm_result exec_mapa(vm_warp *warp, const vm_op *op, uint32_t mask)
 static vm_result exec_getctarank(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     VM_EACH_LANE(lane, mask)
-    ops_result(warp, &op->operand[0], (int)lane, 0);
+    ops_result(warp, &op->operand[0], (int)lane,
+               shared_part(op, value_of(warp, &op->operand[1], (int)lane)) / VM_SHARED_SIZE);
     return VM_NEXT;
 }
 

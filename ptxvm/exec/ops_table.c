@@ -16,6 +16,7 @@ static ops_finder *const finders[OP_COUNT] = {
     [OP_cp] = ops_find_cp,
     [OP_tensormap] = ops_find_tensormap,
     [OP_mbarrier] = ops_find_mbarrier,
+    [OP_clusterlaunchcontrol] = ops_find_cancel,
     [OP_ldmatrix] = ops_find_matrix,
     [OP_stmatrix] = ops_find_matrix,
     [OP_movmatrix] = ops_find_matrix,

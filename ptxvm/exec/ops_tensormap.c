@@ -3,6 +3,7 @@
  * A box is dense in shared memory, its innermost dimension first; swizzling exchanges pieces of 16 bytes within rows of
  * 32, 64 or 128 bytes, by the number of the row in the address. What lies outside the tensor is filled, or not written.
  * A gather takes four rows of a 2D tensor instead of a box. */
+#include "cluster.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
 
@@ -150,10 +151,10 @@ static row row_at(const tensor_box *box, uint32_t number)
     return r;
 }
 
-/* Where byte `offset` of the box (a multiple of 16) is in shared memory. */
+/* Where byte `offset` of the box (a multiple of 16) is in the shared memory of its block. */
 static uint64_t swizzled(const tensor_box *box, uint64_t offset)
 {
-    uint64_t at = box->shared + offset;
+    uint64_t at = box->shared % VM_SHARED_SIZE + offset;
     return at ^ (at >> 3 & (vm_tensormap_width(&box->map) - 16));
 }
 
@@ -198,19 +199,27 @@ static bool store_run(vm_warp *warp, const vm_op *op, int lane, uint64_t address
     return host;
 }
 
+/* The shared memory of the block that a box goes to; null, with the fault recorded: that has ended. */
+static uint8_t *shared_of(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box)
+{
+    return vm_translate_lane(warp, op, lane, SPACE_SHARED, box->shared, footprint(box), 16, VM_STORE)
+               ? vm_shared_owner(warp->block, box->shared)->shared
+               : NULL;
+}
+
 bool ops_tensor_load(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box)
 {
-    uint8_t bytes[MOST_ROW_BYTES];
+    uint8_t bytes[MOST_ROW_BYTES], *shared = shared_of(warp, op, lane, box);
     uint32_t n = row_bytes(box);
-    for (uint32_t i = 0; i < rows_of(box); i++) {
+    for (uint32_t i = 0; shared && i < rows_of(box); i++) {
         row r = row_at(box, i);
         fill_row(box, bytes, n);
         if (!each_run(warp, op, lane, box, &r, bytes, load_run))
             return false;
         for (uint32_t at = 0; at < n; at += 16)
-            memcpy(warp->block->shared + swizzled(box, (uint64_t)i * n + at), bytes + at, 16);
+            memcpy(shared + swizzled(box, (uint64_t)i * n + at), bytes + at, 16);
     }
-    return true;
+    return shared;
 }
 
 /* ---- Reductions ---- */
@@ -264,11 +273,12 @@ static bool reduce_row(vm_warp *warp, const vm_op *op, int lane, const tensor_bo
 static bool store_box(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box, const reduction *how)
 {
     uint8_t bytes[MOST_ROW_BYTES];
+    const uint8_t *shared = warp->block->shared;
     uint32_t n = row_bytes(box);
     for (uint32_t i = 0; i < rows_of(box); i++) {
         row r = row_at(box, i);
         for (uint32_t at = 0; at < n; at += 16)
-            memcpy(bytes + at, warp->block->shared + swizzled(box, (uint64_t)i * n + at), 16);
+            memcpy(bytes + at, shared + swizzled(box, (uint64_t)i * n + at), 16);
         if (!(how ? reduce_row(warp, op, lane, box, &r, bytes, how)
                   : each_run(warp, op, lane, box, &r, bytes, store_run)))
             return false;
@@ -320,7 +330,7 @@ static vm_result exec_load(vm_warp *warp, const vm_op *op, uint32_t mask)
         item.barrier = shared_address(warp, &op->operand[2 + coordinates_of(op)], (int)lane);
         item.to = item.box.shared;
         item.size = footprint(&item.box);
-        if (!ops_bulk_begin(warp, &item))
+        if (!ops_bulk_begin_each(warp, &item))
             return VM_FAULT;
     }
     return VM_NEXT;

@@ -39,7 +39,9 @@ void ptxvm_kernel_get_info(const ptxvm_kernel *kernel, ptxvm_kernel_info *info)
                                 .static_shared_bytes = kernel->static_shared,
                                 .local_bytes = vm_local_bytes(f),
                                 .const_bytes = kernel->module->const_bytes,
-                                .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]}};
+                                .reqntid = {f->reqntid[0], f->reqntid[1], f->reqntid[2]},
+                                .explicit_cluster = f->explicit_cluster};
+    memcpy(info->reqnctapercluster, f->reqnctapercluster, sizeof info->reqnctapercluster);
 }
 
 bool ptxvm_kernel_param(const ptxvm_kernel *kernel, int index, uint64_t *offset, uint64_t *bytes)
@@ -101,14 +103,63 @@ static ptxvm_status check_block(ptxvm *vm, const pvm_function *f, const ptxvm_la
                             "a block of (%u,%u,%u) threads: %s has .reqntid %d, %d, %d", c->block[0],
                             c->block[1], c->block[2], f->name, f->reqntid[0], f->reqntid[1], f->reqntid[2]);
     }
-    int64_t cluster = 1;
-    for (int i = 0; i < 3; i++)
-        cluster *= f->reqnctapercluster[i] ? f->reqnctapercluster[i] : 1;
-    if (cluster > 1)
-        return vm_error(vm, PTXVM_ERROR_UNSUPPORTED,
-                        "%s needs clusters of %lld blocks: ptxvm has clusters of one", f->name,
-                        (long long)cluster);
     return PTXVM_OK;
+}
+
+/* The clusters of a launch: as asked for, as the kernel requires, or of one block. */
+static void find_cluster(const pvm_function *f, ptxvm_launch_config *c)
+{
+    for (int i = 0; i < 3; i++) {
+        uint32_t required = f->reqnctapercluster[0] ? (uint32_t)f->reqnctapercluster[i] : 0;
+        c->cluster[i] = c->cluster[i] ? c->cluster[i] : required ? required : 1;
+    }
+}
+
+/* With .blocksareclusters the grid of a launch counts clusters. */
+static ptxvm_status grid_of_clusters(ptxvm *vm, const pvm_function *f, ptxvm_launch_config *c)
+{
+    for (int i = 0; i < 3 && f->blocks_are_clusters; i++) {
+        if (c->grid[i] > UINT32_MAX / c->cluster[i])
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE, "a grid of (%u,%u,%u) clusters is too large",
+                            c->grid[0], c->grid[1], c->grid[2]);
+        c->grid[i] *= c->cluster[i];
+    }
+    return PTXVM_OK;
+}
+
+static ptxvm_status check_cluster_size(ptxvm *vm, const pvm_function *f, const ptxvm_launch_config *c)
+{
+    const uint32_t *n = c->cluster;
+    const int most = vm->traits->cluster;
+    bool small = n[0] <= VM_CLUSTER_BLOCKS && n[1] <= VM_CLUSTER_BLOCKS && n[2] <= VM_CLUSTER_BLOCKS;
+    uint32_t blocks = small ? n[0] * n[1] * n[2] : UINT32_MAX;
+    if (blocks > 1 && !most)
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE, "sm_%d has no clusters", vm->device.sm);
+    if (blocks > 1 && blocks > (uint32_t)most)
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                        "a cluster of (%u,%u,%u) blocks: sm_%d has clusters of up to %d", n[0], n[1], n[2],
+                        vm->device.sm, most);
+    if (f->maxclusterrank && blocks > (uint32_t)f->maxclusterrank)
+        return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE, "a cluster of %u blocks: %s has .maxclusterrank %d",
+                        blocks, f->name, f->maxclusterrank);
+    return PTXVM_OK;
+}
+
+static ptxvm_status check_cluster(ptxvm *vm, const pvm_function *f, const ptxvm_launch_config *c)
+{
+    for (int i = 0; i < 3; i++) {
+        uint32_t required = f->reqnctapercluster[i] ? (uint32_t)f->reqnctapercluster[i] : 1;
+        if (f->reqnctapercluster[0] && c->cluster[i] != required)
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                            "a cluster of (%u,%u,%u) blocks: %s has .reqnctapercluster %d, %d, %d",
+                            c->cluster[0], c->cluster[1], c->cluster[2], f->name, f->reqnctapercluster[0],
+                            f->reqnctapercluster[1], f->reqnctapercluster[2]);
+        if (c->grid[i] % c->cluster[i])
+            return vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                            "a grid of (%u,%u,%u) blocks is not made of clusters of (%u,%u,%u)", c->grid[0],
+                            c->grid[1], c->grid[2], c->cluster[0], c->cluster[1], c->cluster[2]);
+    }
+    return check_cluster_size(vm, f, c);
 }
 
 static ptxvm_status check_shared(ptxvm *vm, const vm_kernel *kernel, const ptxvm_launch_config *c)
@@ -158,10 +209,13 @@ static uint64_t shared_reach(const ptxvm *vm, uint64_t bytes)
 static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     launch->kernel = kernel;
-    launch->n_blocks = launch->n_threads = 1;
+    launch->n_blocks = 1;
+    launch->n_threads = launch->n_cluster = 1;
     for (int i = 0; i < 3; i++) {
         launch->grid[i] = c->grid[i];
         launch->dim[i] = c->block[i];
+        launch->cluster[i] = c->cluster[i];
+        launch->n_cluster *= (int)c->cluster[i];
         launch->n_blocks *= c->grid[i];
         launch->n_threads *= (int)c->block[i];
     }
@@ -175,22 +229,39 @@ static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_
     launch->serial = kernel->serial || c->cooperative;
 }
 
+static ptxvm_status check_sizes(ptxvm *vm, const pvm_function *f, const ptxvm_launch_config *asked,
+                                ptxvm_launch_config *c)
+{
+    ptxvm_status status = check_grid(vm, asked);
+    if (f->explicit_cluster && !f->reqnctapercluster[0] && !asked->cluster[0])
+        status = vm_error(vm, PTXVM_ERROR_LAUNCH_SIZE,
+                          "%s has .explicitcluster: its launch must give the size of the clusters", f->name);
+    *c = *asked;
+    find_cluster(f, c);
+    if (!status)
+        status = check_block(vm, f, c);
+    if (!status)
+        status = grid_of_clusters(vm, f, c);
+    if (!status)
+        status = check_grid(vm, c);
+    return status ? status : check_cluster(vm, f, c);
+}
+
 ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_config *config,
                           const void *params, uint64_t param_bytes)
 {
     PTXVM_DEFAULT_ENVIRONMENT();
     if (!vm || !kernel || !config || kernel->module->vm != vm)
         return PTXVM_ERROR_ARGUMENT;
+    ptxvm_launch_config full;
     vm_report_clear(vm);
     vm_checks_clear(vm);
     vm->checks->module = kernel->module;
     ptxvm_status status = vm_kernel_ready(kernel);
     if (!status)
-        status = check_grid(vm, config);
+        status = check_sizes(vm, kernel->function, config, &full);
     if (!status)
-        status = check_block(vm, kernel->function, config);
-    if (!status)
-        status = check_shared(vm, kernel->decoded, config);
+        status = check_shared(vm, kernel->decoded, &full);
     if (!status)
         status = check_params(vm, kernel->function, params, param_bytes);
     if (status)
@@ -201,7 +272,8 @@ ptxvm_status ptxvm_launch(ptxvm *vm, ptxvm_kernel *kernel, const ptxvm_launch_co
                         .step_limit = vm->config.step_limit,
                         .stack_limit = vm->config.stack_bytes,
                         .grid_id = ++vm->launches};
-    fill_launch(&launch, kernel->decoded, config);
+    launch.explicit_cluster = config->cluster[0] || kernel->function->reqnctapercluster[0];
+    fill_launch(&launch, kernel->decoded, &full);
     status = find_workspace(vm, &launch);
     return status ? status : vm_launch_run(&launch);
 }

@@ -125,8 +125,9 @@ static bool parse_tuning(parser *p, pvm_function *f)
         parse_count(p, &f->minnctapersm);
     else if (accept_word(p, "maxnctapersm"))
         parse_count(p, &f->maxnctapersm);
-    else if (accept_word(p, "maxclusterrank") || accept_word(p, "abi_preserve") ||
-             accept_word(p, "abi_preserve_control"))
+    else if (accept_word(p, "maxclusterrank"))
+        parse_count(p, &f->maxclusterrank);
+    else if (accept_word(p, "abi_preserve") || accept_word(p, "abi_preserve_control"))
         parse_count(p, &ignored);
     else if (accept_word(p, "explicitcluster"))
         f->explicit_cluster = true;
@@ -134,8 +135,10 @@ static bool parse_tuning(parser *p, pvm_function *f)
         f->is_noreturn = true;
     else if (at_word(p, "pragma"))
         parse_pragma(p);
+    else if (accept_word(p, "blocksareclusters"))
+        f->blocks_are_clusters = true;
     else
-        return accept_word(p, "blocksareclusters");
+        return false;
     return true;
 }
 
@@ -296,7 +299,6 @@ static const struct {
     {OP_suq, NULL, "suq (surfaces)"},
     {OP_istypep, NULL, "istypep (textures)"},
     {OP_multimem, NULL, "multimem"},
-    {OP_clusterlaunchcontrol, NULL, "clusterlaunchcontrol"},
     {OP_mma, "sp", "mma.sp (sparse mma)"},
     {OP_mma, "sp::ordered_metadata", "mma.sp (sparse mma)"},
     {OP_cp, "tile::scatter4", "cp.async.bulk.tensor with .tile::scatter4"},
@@ -304,9 +306,7 @@ static const struct {
     {OP_cp, "im2col_no_offs", "cp.async.bulk.tensor with .im2col_no_offs"},
     {OP_cp, "im2col::w", "cp.async.bulk.tensor with .im2col::w"},
     {OP_cp, "im2col::w::128", "cp.async.bulk.tensor with .im2col::w::128"},
-    {OP_cp, "cta_group::2", "cp.async.bulk.tensor with .cta_group::2"},
     {OP_tensormap, "swizzle_atomicity", "tensormap.replace of swizzle_atomicity"},
-    {OP_cp, "multicast::cluster", "cp.async.bulk.multicast (clusters)"},
 };
 
 static void check_refused(parser *p, const token *word)

@@ -106,7 +106,7 @@ TEST_CASE(CudaLaunch, LimitsAndAttributes)
     CHECK_EQ_U32(read_u32(out), 19);
     config.gridDimX = 2;
     attributes[0] =
-        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {2, 1, 1}}};
+        (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value = {.clusterDim = {3, 1, 1}}};
     CU_IS(cu.cuLaunchKernelEx(&config, share, params, NULL), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     CU_IS(cu.cuLaunchKernelEx(NULL, share, params, NULL), CUDA_ERROR_INVALID_VALUE);
     driver_close();

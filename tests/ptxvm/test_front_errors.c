@@ -98,7 +98,6 @@ static const broken cases[] = {
     {"sparse mma", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1};", UNSUPPORTED, 6, 1, "mma.sp (sparse mma)"},
     {"im2col", "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r1, %r1}], [%r1], {%h1};", UNSUPPORTED, 6, 1, "with .im2col"},
     {"scatter", "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r1}], [%r1];", UNSUPPORTED, 6, 1, "with .tile::scatter4"},
-    {"multicast", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1, {%r1}], [%r1], %h1;", UNSUPPORTED, 6, 1, "multicast"},
     {"coordinates are missing", "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], [%r1];", SYNTAX, 6, 92, "coordinates are needed in the brackets"},
     {"coordinates of a load", "ld.global.u32 %r1, [%rd1, {%r2}];", SYNTAX, 6, 27, "this address takes no coordinates"},
     {"too few coordinates", "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1}], [%r1];", SYNTAX, 6, 91, "must be a vector of 2 in braces"},

@@ -24,6 +24,8 @@ typedef struct ops_test {
     ptxvm_status status;                 /* of the launch */
     const char *error;                   /* a part of the message, where it fails */
     const char *printed;                 /* what the kernel prints */
+    uint32_t cluster;                    /* blocks of a cluster; 0: as the kernel says */
+    uint64_t seed;
 } ops_test;
 
 static inline uint8_t ops_in(uint32_t k)

@@ -60,6 +60,8 @@ static void launch(const ops_test *test, ptxvm *vm, ptxvm_module *module, const 
         return;
     }
     ptxvm_launch_config config = {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}};
+    if (test->cluster)
+        memcpy(config.cluster, (uint32_t[]){test->cluster, 1, 1}, sizeof config.cluster);
     ptxvm_status status = ptxvm_launch(vm, kernel, &config, params, sizeof params);
     if (status != test->status)
         FAIL("%s: %s", ptxvm_status_name(status), ptxvm_last_error(vm));
@@ -87,6 +89,7 @@ void ops_run(const ops_test *test)
     ptxvm_config config = {.sm = sm,
                            .threads = 2,
                            .step_limit = 1000000,
+                           .seed = test->seed,
                            .print = keep,
                            .print_user = &text,
                            .checks = PTXVM_CHECK_MEMORY};

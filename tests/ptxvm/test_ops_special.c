@@ -84,7 +84,7 @@ static const ops_test Special[] = {
     {"isspacep_param", "mov.b64 %rd4, out; cvta.param.u64 %rd4, %rd4;\n" SPACES, spaces_of_param},
     {"mapa", "mov.u32 %r4, sm; mapa.shared::cluster.u32 %r9, %r4, 0; sub.u32 %r9, %r9, %r4;" OUT, zero},
     {"mapa_of_another", "mov.u32 %r4, sm; mapa.shared::cluster.u32 %r9, %r4, 1;",
-        .status = PTXVM_ERROR_EXECUTION, .error = "cluster of one"},
+        .status = PTXVM_ERROR_EXECUTION, .error = "cluster of 1"},
     {"getctarank", "mov.u32 %r4, sm; getctarank.shared::cluster.u32 %r9, %r4;" OUT, zero},
     {"alloca", "add.u32 %r1, %r0, 5; mov.u64 %rd4, 64; alloca.u64 %rd5, %rd4, 16; "
         "st.local.u32 [%rd5+60], %r1; bar.sync 0;\n"
