@@ -1,5 +1,5 @@
 /* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
- * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
+ * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s one row of x in these formats, QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
  * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
 #include <math.h>
 #include <stdio.h>
@@ -40,10 +40,9 @@ typedef struct output {
     int n_bars, modelled, refused;
 } output;
 
-static bool is_listed(const char *name)
+static bool is_listed(const char *variable, const char *usual, const char *name)
 {
-    static const char usual[] = "a100,h100,rtx4090,b200";
-    const char *list = getenv("QDNN_BENCH_BOARDS"), *at;
+    const char *list = getenv(variable), *at;
     const size_t length = strlen(name);
     list = list && *list ? list : usual;
     for (at = list; (at = strstr(at, name)); at += length)
@@ -142,6 +141,22 @@ static void one(output *out, const time_case *c, const board *on, bool shown)
 
 /* ---- All of them ---- */
 
+static void usual_products(output *out, const board *on)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        one(out, &cases[i], on, true);
+}
+
+/* One row of x in each of the formats that are named. */
+static void named_formats(output *out, const board *on)
+{
+    for (int f = 0; f < facts_format_count(); f++) {
+        const time_case c = {facts_format_at(f)->name, FACTS_EXACT, 1, 4096, 4096};
+        if (is_listed("QDNN_BENCH_FORMATS", "all", c.format))
+            one(out, &c, on, true);
+    }
+}
+
 static void all_products(output *out, const board *on)
 {
     for (int f = 0; f < facts_format_count(); f++)
@@ -177,9 +192,10 @@ void bench_time(void)
            "us", "%", "plain read us", "issue", "TFLOPS", "l", "why warps wait");
     for (int b = 0; b < board_count(); b++) {
         const board *on = board_at(b);
-        for (size_t i = 0; is_listed(on->name) && i < sizeof cases / sizeof *cases; i++)
-            one(&out, &cases[i], on, true);
-        if (is_listed(on->name) && wants_all())
+        if (!is_listed("QDNN_BENCH_BOARDS", "a100,h100,rtx4090,b200", on->name))
+            continue;
+        (getenv("QDNN_BENCH_FORMATS") ? named_formats : usual_products)(&out, on);
+        if (wants_all())
             all_products(&out, on);
     }
     if (out.json) {
