@@ -213,7 +213,7 @@ TEST_CASE(ApiArguments, MemoryThatThereIsNot)
     CHECK_STATUS_IS(qdnnFree(handle, (char *)pointer + 1), QDNN_STATUS_BAD_PARAM);
     OK(qdnnFree(handle, pointer));
     CHECK_STATUS_IS(qdnnFree(handle, pointer), QDNN_STATUS_BAD_PARAM);
-    CHECK_STATUS_IS(qdnnFill(handle, pointer, 0, 1), QDNN_STATUS_EXECUTION_FAILED);
+    CHECK_STATUS_IS(qdnnFill(handle, pointer, 0, 1), QDNN_STATUS_BAD_PARAM);
     OK(qdnnSynchronize(handle));
     OK(qdnnDestroy(handle));
     vm_end();

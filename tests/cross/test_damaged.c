@@ -30,7 +30,7 @@ static kernel_spec setting(const kernel_row *row, int which)
         spec.data = QDNN_DATA_BF16;
         spec.stored.scale = QDNN_SCALE_F16;
         spec.stored.zero = QDNN_DATA_F32;
-        spec.stored.group_size = 104;
+        spec.stored.group_size = kernel_takes(row, "row_size") ? 64 : 104; /* groups of a row divide it */
         spec.stored.nibble_order =
             format && format->bits == 4 ? QDNN_NIBBLE_HIGH_FIRST : QDNN_NIBBLE_LOW_FIRST;
         spec.quantize.rounding = QDNN_ROUND_TIES_AWAY;
