@@ -239,6 +239,42 @@ typedef struct {
 } ref_pointwise_spec;
 void ref_pointwise(const ref_pointwise_spec *spec, int64_t rows, const void *x, const void *b, void *y);
 
+/* Rope (docs/numerics.md): rows of heads, `gap` elements between the tokens of x. A section of 0 pairs does not exist; one section:
+ * all pairs have the same position. positions: [tokens, sections], or with section_stride that far from section to section. */
+typedef struct {
+    int64_t head, heads, gap;
+    int64_t first, size; /* elements that are rotated */
+    bool neighbours, interleaved;
+    int64_t section[4], section_stride;
+    int64_t positions; /* rows of the tables */
+    qdnnDataType_t x, y;
+} ref_rope_spec;
+void ref_rope(const ref_rope_spec *spec, int64_t tokens, const float *cos, const float *sin,
+              const int32_t *position, const void *x, void *y);
+
+/* The keys or values of a KV cache; strides in elements. */
+typedef enum { REF_KV_BY_TOKEN, REF_KV_BY_GROUP, REF_KV_BY_HEAD, REF_KV_BY_CACHE } ref_kv_scales;
+typedef struct {
+    int64_t pages, page_slots, heads, head_size;
+    int64_t page_stride, slot_stride, head_stride;
+    qdnnDataType_t type;  /* 0: quantized */
+    ref_quant_spec quant; /* of a head; data: the type of what is written */
+    ref_kv_scales scales;
+    bool by_head;
+} ref_kv_spec;
+/* Bytes of the array and of its scales. */
+int64_t ref_kv_bytes(const ref_kv_spec *spec);
+int64_t ref_kv_scale_bytes(const ref_kv_spec *spec);
+/* Writes a head, of type quant.data, into a slot; nothing if there is no such slot. */
+void ref_kv_write(const ref_kv_spec *spec, int64_t slot, int64_t head, const void *x, void *array,
+                  void *scale);
+/* Reads a head as f32: what attention computes with. */
+void ref_kv_read(const ref_kv_spec *spec, int64_t slot, int64_t head, const void *array, const void *scale,
+                 float *x);
+/* The slot of key `index` of a sequence; table_pages 0: contiguous. -1: none. */
+int64_t ref_kv_slot(const ref_kv_spec *spec, const int32_t *page_table, int64_t table_pages, int64_t sequence,
+                    int64_t index);
+
 /* Operations for training. Element i is in group (i / group_size) mod channels; channels 0: in group i /
  * group_size. */
 typedef struct {

@@ -196,6 +196,40 @@ typedef struct kernel_pointwise {
     qdnnDataType_t b_type; /* of a tensor or a row */
 } kernel_pointwise;
 
+/* Rotary positions: a range of the elements of a head is rotated. */
+typedef enum { KERNEL_ROPE_ONE, KERNEL_ROPE_CONTIGUOUS, KERNEL_ROPE_INTERLEAVED } kernel_rope_sections;
+enum { KERNEL_ROPE_SECTIONS = 4 };
+typedef struct kernel_rope {
+    uint64_t head;                 /* elements of a head of queries and keys */
+    uint64_t queries;              /* heads of x that come first and become y */
+    uint64_t first, size;          /* the range, of an even size; 0: nothing is rotated */
+    int neighbours;                /* pairs are (2i, 2i + 1); else (i, i + size / 2) */
+    kernel_rope_sections sections; /* which of a token's positions a pair has; ONE: there is only one */
+    uint64_t section[KERNEL_ROPE_SECTIONS]; /* pairs of each */
+    int by_section;                         /* positions [sections, tokens]; else [tokens, sections] */
+} kernel_rope;
+
+/* KV caches: what a slot holds. Codes and scales are described by `stored`, except for the groups. */
+typedef enum {
+    KERNEL_KV_BY_TOKEN, /* a scale for each head and token */
+    KERNEL_KV_BY_GROUP, /* for each stored.group_size elements of it */
+    KERNEL_KV_BY_HEAD,  /* static: for each head */
+    KERNEL_KV_BY_CACHE  /* static: one */
+} kernel_kv_scales;
+typedef enum {
+    KERNEL_KV_LISTED,    /* ROW_INDEX has the slot of each token */
+    KERNEL_KV_PAGED,     /* it follows from PAGE_TABLE, SEQUENCE and KEY_INDEX */
+    KERNEL_KV_CONTIGUOUS /* from SEQUENCE and KEY_INDEX */
+} kernel_kv_slots;
+typedef struct kernel_kv {
+    int type; /* qdnnDataType_t of the elements; 0: codes or blocks of the row's format */
+    kernel_kv_scales scales;
+    int by_head; /* scales [heads, slots, groups]; else [slots, heads, groups] */
+    kernel_kv_slots slots;
+    uint64_t heads;                /* of keys and values; 0: there is no cache */
+    uint64_t key_size, value_size; /* elements of a head; 0: there are none of them */
+} kernel_kv;
+
 /* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. */
 typedef struct kernel_spec {
     qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
@@ -216,6 +250,8 @@ typedef struct kernel_spec {
     kernel_row_extent rows;
     kernel_norm norm;
     kernel_pointwise pointwise;
+    kernel_rope rope;
+    kernel_kv kv;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
@@ -404,6 +440,8 @@ typedef enum {
     KERNEL_NORM_QUANTIZED,
     KERNEL_POINTWISE,
     KERNEL_POINTWISE_QUANTIZED,
+    KERNEL_ROPE, /* and what is written into a KV cache of plain elements */
+    KERNEL_ROPE_QUANTIZED,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -526,7 +564,9 @@ typedef struct kernel_problem {
     int multiprocessors;
     /* with row_index: number of rows of the quantized tensor; `rows` is that of the plain one */
     uint64_t table_rows;
-    kernel_cache cache; /* with strided; the stride between rows of x is then x_stride */
+    kernel_cache cache; /* with strided; the stride between rows of x is then x_stride. KV caches: the keys */
+    kernel_cache values;                    /* KV caches: the values, with the same page_slots */
+    uint64_t pages, table_pages, positions; /* KV caches; rows of rope's tables */
     /* Products: rows and columns are those of the weights; with several experts, those of one expert. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from one row to the next */

@@ -1,6 +1,7 @@
 /* The table of operations. */
 #include "kernels/operations.h"
 
+#include "kernels/cache/cache.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/integer/integer.h"
 #include "kernels/gemm/routes.h"
@@ -75,6 +76,21 @@
     .is_a_kernel = pointwise_is_a_kernel, .is_empty = rows_are_empty, .takes = pointwise_takes,              \
     .size = pointwise_size, .text = pointwise_text, .complete = rows_complete,                               \
     .geometry = pointwise_geometry, .emit = emit_pointwise, .steps = rows_steps
+
+/* Rope, and KV caches. */
+#define KV_KEYS_AND_ROPE                                                                                     \
+    KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(HEAD_SIZE), KERNEL_KEY(QUERIES),                        \
+        KERNEL_KEY(ROTARY_FIRST), KERNEL_KEY(ROTARY), KERNEL_KEY(NEIGHBOURS), KERNEL_KEY(SECTIONS),          \
+        KERNEL_KEY(SECTION_0), KERNEL_KEY(SECTION_1), KERNEL_KEY(SECTION_2), KERNEL_KEY(SECTION_3),          \
+        KERNEL_KEY(BY_SECTION), KERNEL_KEY(KV_SLOTS), KERNEL_KEY(KV_HEADS), KERNEL_KEY(KEY_SIZE),            \
+        KERNEL_KEY(VALUE_SIZE)
+#define ROPE_ROW                                                                                             \
+    .reads = OPERAND(X) | OPERAND(POSITION) | OPERAND(COS) | OPERAND(SIN) | OPERAND(ROW_INDEX) |             \
+             OPERAND(PAGE_TABLE) | OPERAND(SEQUENCE) | OPERAND(KEY_INDEX),                                   \
+    .writes = OPERAND(Y) | OPERAND(KEYS) | OPERAND(VALUES) | OPERAND(KEY_SCALE) | OPERAND(VALUE_SCALE),      \
+    .numbers = A_NUMBER(M), .counts = rope_numbers, .is_a_kernel = rope_is_a_kernel,                         \
+    .is_empty = rope_is_empty, .operand = rope_operand, .text = rope_text, .complete = rope_complete,        \
+    .geometry = rope_geometry, .emit = emit_rope, .steps = rope_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -398,6 +414,18 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                     .reads = OPERAND(X) | OPERAND(B) | OPERAND(GLOBAL_SCALE),
                                     .writes = QUANTIZED_ROW_RESULT,
                                     POINTWISE_ROW},
+    [KERNEL_ROPE] = {.name = "rope",
+                     .keys = KERNEL_KEYS(KV_KEYS_AND_ROPE, KERNEL_KEY(CACHE)),
+                     .fixes = fix_rope,
+                     ROPE_ROW},
+    [KERNEL_ROPE_QUANTIZED] = {.name = "rope_quantized",
+                               .keys =
+                                   KERNEL_KEYS(KV_KEYS_AND_ROPE, KERNEL_KEY(KV_SCALES),
+                                               KERNEL_KEY(SCALES_BY_HEAD), KERNEL_KEY(GROUP_SIZE),
+                                               KERNEL_KEY(SCALE), KERNEL_KEY(CODE), KERNEL_KEY(NIBBLE_ORDER),
+                                               KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION), KERNEL_KEY(FLOOR)),
+                               .fixes = fix_rope_quantized,
+                               ROPE_ROW},
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .reads = OPERAND(CODES),
                           .writes = OPERAND(REPACKED),

@@ -42,9 +42,15 @@ typedef enum {
     NUMBER_HEAD_STRIDE,
     NUMBER_PARTS,
     NUMBER_B_STRIDE,
-    NUMBER_EPS,    /* an f32, as the next two */
-    NUMBER_LIMIT,  /* of a clamped or capped function */
-    NUMBER_FACTOR, /* inside a function */
+    NUMBER_EPS,               /* an f32, as the next two */
+    NUMBER_LIMIT,             /* of a clamped or capped function */
+    NUMBER_FACTOR,            /* inside a function */
+    NUMBER_VALUE_PAGE_STRIDE, /* KV caches: PAGE_STRIDE and so on are those of the keys, these of the values */
+    NUMBER_VALUE_SLOT_STRIDE,
+    NUMBER_VALUE_HEAD_STRIDE,
+    NUMBER_PAGES,
+    NUMBER_TABLE_PAGES,
+    NUMBER_POSITIONS,
     NUMBERS
 } kernel_number;
 
@@ -108,6 +114,12 @@ struct operation_row {
                   kernel_operand operands[QDNN_OPERAND_COUNT]);
     /* Alignment and size of an operand; null, or an alignment of 0: they follow from the format. */
     kernel_operand (*size)(const kernel_spec *spec, const kernel_problem *problem, int operand);
+    /* Both in one, for operations whose operands depend on the format: alignment 0: the kernel does not have it. It may say
+     * whether the operand is read or written, if that depends on the settings. */
+    kernel_operand (*operand)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                              int operand);
+    /* The numbers that the kernel takes, if they depend on the settings; null: `numbers`. */
+    number_set (*counts)(const kernel_spec *spec);
     /* What tools print of an operand; null: it follows from the format. */
     kernel_operand_text (*text)(const kernel_row *row, const kernel_spec *spec, int operand);
 };

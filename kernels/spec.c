@@ -106,6 +106,18 @@ static const choice b_places[] = {{"none", KERNEL_B_NONE},
                                   {"interleaved", KERNEL_B_INTERLEAVED},
                                   {0}};
 
+static const choice rope_sections[] = {{"one", KERNEL_ROPE_ONE},
+                                       {"contiguous", KERNEL_ROPE_CONTIGUOUS},
+                                       {"interleaved", KERNEL_ROPE_INTERLEAVED},
+                                       {0}};
+static const choice kv_scales[] = {{"token", KERNEL_KV_BY_TOKEN},
+                                   {"group", KERNEL_KV_BY_GROUP},
+                                   {"head", KERNEL_KV_BY_HEAD},
+                                   {"cache", KERNEL_KV_BY_CACHE},
+                                   {0}};
+static const choice kv_slots[] = {
+    {"listed", KERNEL_KV_LISTED}, {"paged", KERNEL_KV_PAGED}, {"contiguous", KERNEL_KV_CONTIGUOUS}, {0}};
+
 static const choice fp8_types[] = {{"none", 0}, {"e4m3", QDNN_DATA_F8E4M3}, {"e5m2", QDNN_DATA_F8E5M2}, {0}};
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
@@ -350,6 +362,10 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
     if (spec->rows.columns < 1 || spec->rows.columns > 1 << 30 || spec->rows.heads < 1 ||
         spec->rows.heads > 1 << 16)
         return kernel_refuse(error, error_size, "row_size must be 1 to 2^30, heads 1 to 2^16");
+    if (spec->rope.queries > 1 << 16 || spec->kv.heads > 1 << 16 || spec->kv.key_size > 1024 ||
+        spec->kv.value_size > 1024)
+        return kernel_refuse(error, error_size,
+                             "queries and kv_heads must be 0 to 2^16, key_size and value_size 0 to 1024");
     if (spec->product.split < 1 || spec->product.split > 32 ||
         (spec->product.split & (spec->product.split - 1)) != 0)
         return kernel_refuse(error, error_size, "split is %llu; it must be 1, 2, 4, 8, 16 or 32",

@@ -13,6 +13,8 @@
  * settings. */
 static bool has_operand(const kernel_row *row, const kernel_spec *spec, int operand)
 {
+    if (row->operation->operand)
+        return row->operation->operand(row, spec, &(kernel_problem){0}, operand).align;
     if (row->operation->takes)
         return row->operation->takes(spec, operand);
     bool scales = spec->stored.groups != QDNN_GROUPS_DEFAULT && !format_is_blocks(row->format);
@@ -57,6 +59,8 @@ static bool is_prepacked(const kernel_row *row, const kernel_spec *spec)
 
 static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, int operand)
 {
+    if (row->operation->operand)
+        return row->operation->operand(row, spec, &(kernel_problem){0}, operand).align;
     const unsigned own =
         row->operation->size ? row->operation->size(spec, &(kernel_problem){0}, operand).align : 0;
     if (own)
@@ -152,6 +156,12 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_EPS] = {"eps", KERNEL_NUMBER, NUMBER_EPS, 4},
     [NUMBER_LIMIT] = {"limit", KERNEL_NUMBER, NUMBER_LIMIT, 4},
     [NUMBER_FACTOR] = {"factor", KERNEL_NUMBER, NUMBER_FACTOR, 4},
+    [NUMBER_VALUE_PAGE_STRIDE] = {"value_page_stride", KERNEL_NUMBER, NUMBER_VALUE_PAGE_STRIDE, 8},
+    [NUMBER_VALUE_SLOT_STRIDE] = {"value_slot_stride", KERNEL_NUMBER, NUMBER_VALUE_SLOT_STRIDE, 8},
+    [NUMBER_VALUE_HEAD_STRIDE] = {"value_head_stride", KERNEL_NUMBER, NUMBER_VALUE_HEAD_STRIDE, 8},
+    [NUMBER_PAGES] = {"pages", KERNEL_NUMBER, NUMBER_PAGES, 8},
+    [NUMBER_TABLE_PAGES] = {"table_pages", KERNEL_NUMBER, NUMBER_TABLE_PAGES, 8},
+    [NUMBER_POSITIONS] = {"positions", KERNEL_NUMBER, NUMBER_POSITIONS, 8},
 };
 
 const char *kernel_number_name(kernel_number number)
@@ -209,6 +219,8 @@ static number_set cache_numbers(const kernel_spec *spec)
 /* A set of bits of kernel_number. */
 static number_set numbers_of(const kernel_row *row, const kernel_spec *spec)
 {
+    if (row->operation->counts)
+        return row->operation->counts(spec);
     number_set numbers = row->operation->numbers ? row->operation->numbers : A_NUMBER(N);
     if (row->operation->size)
         return numbers | (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
@@ -329,7 +341,13 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_B_STRIDE] = problem->b_stride,
                                  [NUMBER_EPS] = f32_bits(problem->eps),
                                  [NUMBER_LIMIT] = f32_bits(problem->limit),
-                                 [NUMBER_FACTOR] = f32_bits(problem->factor)};
+                                 [NUMBER_FACTOR] = f32_bits(problem->factor),
+                                 [NUMBER_VALUE_PAGE_STRIDE] = problem->values.page_stride,
+                                 [NUMBER_VALUE_SLOT_STRIDE] = problem->values.slot_stride,
+                                 [NUMBER_VALUE_HEAD_STRIDE] = problem->values.head_stride,
+                                 [NUMBER_PAGES] = problem->pages,
+                                 [NUMBER_TABLE_PAGES] = problem->table_pages,
+                                 [NUMBER_POSITIONS] = problem->positions};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
@@ -645,6 +663,10 @@ void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const ke
         operands[i] = (kernel_operand){0};
         if (!((reads | writes) >> i & 1) || !has_operand(row, spec, i))
             continue;
+        if (row->operation->operand) {
+            operands[i] = row->operation->operand(row, spec, problem, i);
+            continue;
+        }
         operands[i] = (kernel_operand){.reads = reads >> i & 1,
                                        .writes = writes >> i & 1,
                                        .align = operand_align(row, spec, i),

@@ -11,6 +11,7 @@
  *   norm.h      RMS norm and layer norm, with a residual in front and quantization behind
  *   cache.h     KV caches: how keys and values lie in memory
  *   pointwise.h operations on each element, gated functions, with quantization behind
+ *   rope.h      rotary positions, and writing keys and values into a KV cache
  *   schedule.h  lists of plans that one call runs
  *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
  *   train.h     operations for training: fake quantization, LSQ
@@ -36,6 +37,7 @@
 #include <qdnn/pointwise.h>
 #include <qdnn/program.h>
 #include <qdnn/quant.h>
+#include <qdnn/rope.h>
 #include <qdnn/schedule.h>
 #include <qdnn/select.h>
 #include <qdnn/tensor.h>

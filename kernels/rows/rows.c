@@ -474,11 +474,24 @@ static void store_code_bytes(ptx_builder *b, const coding *c, ptx_val at, const 
                       k ? ptx_shr(b, quads[i], 8 * k) : quads[i]);
 }
 
+/* Where rows have no places of their own, they follow each other. */
+static ptx_val first_code(ptx_builder *b, const rows *r)
+{
+    return r->first_code.kind != PTX_NOTHING ? r->first_code
+                                             : emit_multiply(b, r->row, r->spec->rows.columns);
+}
+
+static ptx_val first_group(ptx_builder *b, const rows *r)
+{
+    return r->first_group.kind != PTX_NOTHING
+               ? r->first_group
+               : emit_multiply(b, r->row, r->spec->rows.columns / r->spec->stored.group_size);
+}
+
 static void store_codes(ptx_builder *b, const rows *r, unsigned i, const ptx_val *quads)
 {
     const coding *c = &r->q.coding;
-    ptx_val element = ptx_add(b, emit_multiply(b, r->row, r->spec->rows.columns),
-                              ptx_cvt(b, PTX_U64, chunk_first(b, r, i)));
+    ptx_val element = ptx_add(b, first_code(b, r), ptx_cvt(b, PTX_U64, chunk_first(b, r, i)));
     ptx_val bit = emit_multiply(b, element, c->format->facts.bits),
             at = ptx_add(b, r->q.codes, ptx_shr(b, bit, 3));
     ptx_if(b, chunk_exists(b, r, i, r->exists));
@@ -494,10 +507,10 @@ static void store_codes(ptx_builder *b, const rows *r, unsigned i, const ptx_val
 /* The first lane of a group stores its scale. */
 static void store_scale(ptx_builder *b, const rows *r, unsigned i, bool one_scale, const group_made *made)
 {
-    const uint64_t size = r->spec->stored.group_size, in_row = r->spec->rows.columns / size;
+    const uint64_t size = r->spec->stored.group_size;
     ptx_val first = chunk_first(b, r, i), within = ptx_and(b, first, (uint32_t)(size - 1));
     ptx_val leads = ptx_setp(b, PTX_EQ, one_scale ? r->lane : within, 0);
-    ptx_val group = emit_multiply(b, r->row, in_row);
+    ptx_val group = first_group(b, r);
     if (!one_scale)
         group = ptx_add(b, group, ptx_cvt(b, PTX_U64, ptx_shr(b, first, ceil_log2(size))));
     ptx_if(b, ptx_and(b, leads, chunk_exists(b, r, i, r->exists)));
@@ -505,7 +518,17 @@ static void store_scale(ptx_builder *b, const rows *r, unsigned i, bool one_scal
     ptx_end_if(b);
 }
 
-static void quantize(ptx_builder *b, rows *r, const ptx_val *y)
+void row_encode(ptx_builder *b, const rows *r, const group_values *group, const ptx_val *y)
+{
+    const chunk_groups groups = {.first = *group};
+    for (unsigned i = 0; i < r->shape.chunks; i++) {
+        ptx_val quads[ROW_CHUNK / QUAD];
+        chunk_encode(b, &r->q, &groups, &y[i * ROW_CHUNK], ROW_CHUNK, quads);
+        store_codes(b, r, i, quads);
+    }
+}
+
+void row_quantize(ptx_builder *b, rows *r, const ptx_val *y)
 {
     const bool one_scale = rows_have_one_scale(r->spec);
     group_made made = {0};
@@ -534,5 +557,5 @@ void row_finish(ptx_builder *b, rows *r, ptx_val *y)
     row_mask(b, r, y);
     for (unsigned i = 0; i < r->shape.chunks * ROW_CHUNK; i++)
         y[i] = emit_round(b, type, y[i]);
-    quantize(b, r, y);
+    row_quantize(b, r, y);
 }

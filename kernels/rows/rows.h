@@ -41,6 +41,7 @@ typedef struct rows {
     /* The row at hand. */
     ptx_val exists, row, token, head; /* predicate; u64 */
     ptx_val first;                    /* u32: the lane's first element */
+    ptx_val first_code, first_group;  /* u64: of a quantized row that has a place of its own; else empty */
     ptx_val terms, sums, largest;     /* shared memory, where it is needed */
 } rows;
 
@@ -79,6 +80,10 @@ ptx_val row_sum(ptx_builder *b, rows *r, const ptx_val *x, bool is_squared);
 
 /* Stores a result: rounds it to the output type; quantizes it if the operation does. */
 void row_finish(ptx_builder *b, rows *r, ptx_val *y);
+
+/* The quantized result of a row that is rounded, and 0 beyond its end; and its codes for a scale that is given. */
+void row_quantize(ptx_builder *b, rows *r, const ptx_val *y);
+void row_encode(ptx_builder *b, const rows *r, const group_values *group, const ptx_val *y);
 
 /* Zero where the element is beyond the row. */
 void row_mask(ptx_builder *b, const rows *r, ptx_val *x);

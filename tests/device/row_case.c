@@ -31,6 +31,15 @@ uint8_t *row_operands_result(row_operands *all, qdnnOperand_t operand, size_t ro
     return o->after;
 }
 
+uint8_t *row_operands_cache(row_operands *all, qdnnOperand_t operand, size_t bytes)
+{
+    row_operand *o = add(all, operand, bytes);
+    o->is_whole = true;
+    memset(o->before, UNTOUCHED, bytes);
+    memset(o->after, UNTOUCHED, bytes);
+    return o->after;
+}
+
 void row_operands_free(row_operands *all)
 {
     for (int i = 0; i < all->count; i++) {
@@ -47,8 +56,8 @@ static void check_operand(const row_operand *o, const device_buffer *at, int64_t
     if (!CHECK(expected != NULL))
         return;
     memcpy(expected, o->before, o->bytes);
-    if (o->in_row)
-        memcpy(expected, o->after, o->in_row * (size_t)rows);
+    if (o->in_row || o->is_whole)
+        memcpy(expected, o->after, o->is_whole ? o->bytes : o->in_row * (size_t)rows);
     char name[32];
     snprintf(name, sizeof name, "operand %d", (int)o->operand);
     device_buffer_check(at, expected, name);

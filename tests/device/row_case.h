@@ -14,9 +14,10 @@ typedef struct row_operand {
     uint8_t *before, *after;
     size_t bytes, shift; /* bytes from an aligned address */
     size_t in_row;       /* of a result: bytes of each row */
+    bool is_whole;       /* of a result that has no rows: `after` is for the rows that are executed */
 } row_operand;
 
-enum { ROW_OPERANDS_MAX = 16 };
+enum { ROW_OPERANDS_MAX = 20 };
 typedef struct row_operands {
     int count;
     row_operand at[ROW_OPERANDS_MAX];
@@ -26,6 +27,8 @@ typedef struct row_operands {
 uint8_t *row_operands_add(row_operands *all, qdnnOperand_t operand, size_t bytes);
 /* A result whose rows have so many bytes; returns its bytes after. Before, it is filled with known bytes. */
 uint8_t *row_operands_result(row_operands *all, qdnnOperand_t operand, size_t rows, size_t in_row);
+/* A result without rows, such as a cache: `before` is filled with known bytes, and `after` is a copy of it. */
+uint8_t *row_operands_cache(row_operands *all, qdnnOperand_t operand, size_t bytes);
 void row_operands_free(row_operands *all);
 
 /* Executes the plan for that many rows, and compares every byte: later rows keep theirs. */

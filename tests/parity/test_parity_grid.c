@@ -207,6 +207,7 @@ static bool has_tests_of_its_own(const kernel_row *row)
     case KERNEL_PREPACK:
     case KERNEL_NORM_QUANTIZED:
     case KERNEL_POINTWISE_QUANTIZED:
+    case KERNEL_ROPE_QUANTIZED:
         return true;
     default:
         return kernel_is_product(row);

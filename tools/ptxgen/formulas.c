@@ -12,6 +12,10 @@
     "sqrt(mean((h - mean(h))^2) + eps)) * weight + bias; sums in the order of the long sum"
 #define POINTWISE "y = a + b, a * b, f(a) or f(a) * b"
 
+#define ROPE                                                                                                 \
+    "pairs of a head by the position of its token: y0 = x0 * c - x1 * s, y1 = x0 * s + x1 * c; queries to "  \
+    "y, keys and values to their slots of the cache"
+
 static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = "s = max(absmax of the group, floor) / (largest code); with a zero point s = max(hi - "
                      "lo, floor) / (2^b - 1), zero = clamp(rint(-lo / s))",
@@ -33,6 +37,8 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_NORM_QUANTIZED] = NORM "; then the scales and codes of y",
     [KERNEL_POINTWISE] = POINTWISE,
     [KERNEL_POINTWISE_QUANTIZED] = POINTWISE "; then the scales and codes of y",
+    [KERNEL_ROPE] = ROPE,
+    [KERNEL_ROPE_QUANTIZED] = ROPE ", with their scales and codes",
     [KERNEL_INT4_DOT] = "y = i32 sum of x[k] * w[k]",
     [KERNEL_INT4_DOT_SCALED] = "y = (f32(sum of x[k] * w[k]) * x_scale) * scale",
     [KERNEL_INT4_MATMUL] = "y[b,r] = (f32(sum over k of x[b,k] * w[r,k]) * scale[r]) * x_scale[b]",
