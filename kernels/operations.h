@@ -82,7 +82,7 @@ typedef struct param_decl {
 
 /* An operand as manifests describe it: the type of its elements ("f16"), and how many it has ("m * columns"). */
 typedef struct kernel_operand_text {
-    char element[16], count[112];
+    char element[16], count[160];
 } kernel_operand_text;
 
 /* What a product's split divides: nothing, the lanes of a sum among thread blocks, or its strips among the warps of one. */

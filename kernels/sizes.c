@@ -159,7 +159,7 @@ bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, ker
     if (kernel_operation_of(row) == KERNEL_INT8_CONV2D && !complete_conv(spec, p, error, error_size))
         return false;
     if (row->operation->complete)
-        row->operation->complete(spec, p);
+        row->operation->complete(KERNEL_NORMAL(row, spec), p);
     const bool by_columns = !kernel_is_product(row) || spec->product.reduction == KERNEL_K_COLUMNS;
     const uint64_t k = by_columns ? p->columns : p->rows, outputs = by_columns ? p->rows : p->columns;
     p->x_stride = p->x_stride ? p->x_stride : k;

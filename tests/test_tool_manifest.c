@@ -86,7 +86,7 @@ static void check_shared(const json *doc, const char *ptx)
 TEST_EACH(ToolManifest, SaysWhatThePtxSays, count, name)
 {
     const kernel_row *row = &kernel_rows[index];
-    const char *settings = kernel_takes(row, "data") && kernel_takes(row, "group_size") && !kernel_takes(row, "row_size")
+    const char *settings = kernel_takes(row, "data") && kernel_takes(row, "group_size") && !kernel_takes(row, "row_size") && !kernel_takes(row, "head_size")
                                ? strstr(row->name, "dynamic") ? "--set data=bf16,group_size=1024"
                                                               : "--set data=bf16,group_size=100000"
                                : "";

@@ -158,8 +158,7 @@ static qdnnStatus_t take_array(const char *name, const qdnnKvCache_t *given, arr
         return QDNN_STATUS_SUCCESS;
     if (!a->given.quant)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER,
-                          "%s has neither a type nor a quantization; fix: set %s->type or %s->quant", name,
-                          name, name);
+                          "%s->quant is null, and %s->type 0; fix: set one of them", name, name);
     return read_quant(a);
 }
 

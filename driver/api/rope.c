@@ -143,8 +143,9 @@ qdnnStatus_t qdnnCreateRopePlan(qdnnHandle_t handle, const qdnnRope_t *rope, qdn
     request r;
     CHECK_STATUS(rows_take_settings("rope", rope, &settings, sizeof settings));
     if (!y && !keys && !values)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER,
-                          "y, keys and values are null: nothing would be written; fix: pass one of them");
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_NULL_POINTER,
+            "y is null, and so are keys and values: nothing would be written; fix: pass one of them");
     CHECK_STATUS(make_request(&settings, x, y, keys, values, &r));
     CHECK_STATUS(plan_create(handle, &r, plan));
     static const qdnnOperand_t numbers[] = {QDNN_OPERAND_POSITION, QDNN_OPERAND_SEQUENCE,

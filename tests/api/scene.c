@@ -304,7 +304,7 @@ static qdnnStatus_t create_integer_plan(scene *s, int which)
 }
 
 /* A token with one head, and a cache with one slot. */
-/* A norm, and a function of each element. */
+/* A norm, a function of each element, rope. */
 static qdnnStatus_t create_row_plan(scene *s, int which)
 {
     const qdnnNorm_t norm = {.size = sizeof norm};
@@ -314,9 +314,13 @@ static qdnnStatus_t create_row_plan(scene *s, int which)
     qdnnStatus_t status = qdnnCreateTensorDescriptor(&x);
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnSetTensorDescriptor(x, QDNN_DATA_F32, 2, (const int64_t[]){1, 8}, NULL);
-    if (status == QDNN_STATUS_SUCCESS)
-        status = which == 6 ? qdnnCreateNormPlan(s->handle, &norm, x, x, NULL, &s->plans[which])
-                            : qdnnCreatePointwisePlan(s->handle, &relu, x, NULL, x, NULL, &s->plans[which]);
+    const qdnnRope_t rope = {.size = sizeof rope, .rotary = 8, .positions = 1};
+    if (status == QDNN_STATUS_SUCCESS && which == 6)
+        status = qdnnCreateNormPlan(s->handle, &norm, x, x, NULL, &s->plans[which]);
+    else if (status == QDNN_STATUS_SUCCESS && which == 7)
+        status = qdnnCreatePointwisePlan(s->handle, &relu, x, NULL, x, NULL, &s->plans[which]);
+    else if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnCreateRopePlan(s->handle, &rope, x, x, NULL, NULL, &s->plans[which]);
     qdnnDestroyTensorDescriptor(x);
     return status;
 }
@@ -670,6 +674,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateQuantizeKvCachePlan", create_kv_plan, 5, ON_DEVICE},
     {"qdnnCreateNormPlan", create_row_plan, 6, ON_DEVICE},
     {"qdnnCreatePointwisePlan", create_row_plan, 7, ON_DEVICE},
+    {"qdnnCreateRopePlan", create_row_plan, 8, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
     {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
@@ -726,6 +731,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of the cache", destroy_plan, 5, ON_HOST},
     {"qdnnDestroyPlan of the norm", destroy_plan, 6, ON_HOST},
     {"qdnnDestroyPlan of the function", destroy_plan, 7, ON_HOST},
+    {"qdnnDestroyPlan of rope", destroy_plan, 8, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},

@@ -167,6 +167,14 @@ static void check_row_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
     IS_NULL("x", qdnnCreateNormPlan(h, &norm, NULL, t, NULL, &out.plan));
     IS_NULL("y", qdnnCreateNormPlan(h, &norm, t, NULL, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateNormPlan(h, &norm, t, t, NULL, NULL));
+    const qdnnRope_t rope = {.size = sizeof rope};
+    const qdnnKvCache_t cache = {.size = sizeof cache, .pages = 1, .pageSlots = 1, .heads = 1, .headSize = 8};
+    IS_NULL("handle", qdnnCreateRopePlan(NULL, &rope, t, t, NULL, NULL, &out.plan));
+    IS_NULL("rope", qdnnCreateRopePlan(h, NULL, t, t, NULL, NULL, &out.plan));
+    IS_NULL("x", qdnnCreateRopePlan(h, &rope, NULL, t, NULL, NULL, &out.plan));
+    IS_NULL("y", qdnnCreateRopePlan(h, &rope, t, NULL, NULL, NULL, &out.plan));
+    IS_NULL("keys->quant", qdnnCreateRopePlan(h, &rope, t, t, &cache, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateRopePlan(h, &rope, t, t, NULL, NULL, NULL));
     IS_NULL("handle", qdnnCreatePointwisePlan(NULL, &pointwise, t, NULL, t, NULL, &out.plan));
     IS_NULL("pointwise", qdnnCreatePointwisePlan(h, NULL, t, NULL, t, NULL, &out.plan));
     IS_NULL("x", qdnnCreatePointwisePlan(h, &pointwise, NULL, NULL, t, NULL, &out.plan));

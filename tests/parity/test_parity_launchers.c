@@ -356,6 +356,68 @@ static bool rows_data(launcher_case *c)
     return true;
 }
 
+/* Rope in the default settings; every slot of a cache receives a token. */
+static bool rope_data(launcher_case *c)
+{
+    enum { TOKENS = 8, POSITIONS = 5, PAGE_SLOTS = 4, PAGES = TOKENS / PAGE_SLOTS };
+    const bool has_cache = kernel_operation_of(c->row) == KERNEL_ROPE_QUANTIZED;
+    const int64_t head = (int64_t)c->spec.rope.head, queries = (int64_t)c->spec.rope.queries,
+                  heads = has_cache ? (int64_t)c->spec.kv.heads : 0, rotated = (queries + heads) * head,
+                  token = rotated + heads * head, pairs = (int64_t)c->spec.rope.size / 2;
+    integer_buffers *b = &c->buffers;
+    float *x = integer_buffer(b, QDNN_OPERAND_X, (size_t)(TOKENS * token) * 4, false),
+          *cos = integer_buffer(b, QDNN_OPERAND_COS, (size_t)(POSITIONS * pairs) * 4, false),
+          *sin = integer_buffer(b, QDNN_OPERAND_SIN, (size_t)(POSITIONS * pairs) * 4, false),
+          *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(TOKENS * queries * head) * 4, true);
+    int32_t *position = integer_buffer(b, QDNN_OPERAND_POSITION, TOKENS * sizeof *position, false);
+    row_fill(QDNN_DATA_F32, x, TOKENS * token, SEED, false);
+    row_fill(QDNN_DATA_F32, cos, POSITIONS * pairs, SEED + 1, false);
+    row_fill(QDNN_DATA_F32, sin, POSITIONS * pairs, SEED + 2, false);
+    for (int t = 0; t < TOKENS; t++)
+        position[t] = t * 3 % POSITIONS;
+    const ref_rope_spec rope = {.head = head,
+                                .heads = queries + heads,
+                                .gap = token - rotated,
+                                .size = 2 * pairs,
+                                .positions = POSITIONS,
+                                .x = QDNN_DATA_F32,
+                                .y = QDNN_DATA_F32};
+    float *all = calloc((size_t)(TOKENS * rotated), sizeof *all);
+    ref_rope(&rope, TOKENS, cos, sin, position, x, all);
+    for (int t = 0; t < TOKENS; t++)
+        memcpy(y + t * queries * head, all + t * rotated, (size_t)(queries * head) * 4);
+    c->problem.m = TOKENS;
+    c->problem.positions = POSITIONS;
+    c->problem.pages = PAGES;
+    c->problem.cache.page_slots = PAGE_SLOTS;
+    const ref_kv_spec kv = {.pages = PAGES,
+                            .page_slots = PAGE_SLOTS,
+                            .heads = heads,
+                            .head_size = head,
+                            .page_stride = PAGE_SLOTS * heads * head,
+                            .slot_stride = heads * head,
+                            .head_stride = head,
+                            .quant = has_cache ? ref_spec_of(c->row, &c->spec) : (ref_quant_spec){0}};
+    int32_t *slots =
+        has_cache ? integer_buffer(b, QDNN_OPERAND_ROW_INDEX, TOKENS * sizeof *slots, false) : NULL;
+    for (int i = 0; i < 2 && has_cache; i++) {
+        uint8_t *array = integer_buffer(b, i ? QDNN_OPERAND_VALUES : QDNN_OPERAND_KEYS,
+                                        (size_t)ref_kv_bytes(&kv), true),
+                *scale = NULL;
+        if (ref_kv_scale_bytes(&kv))
+            scale = integer_buffer(b, i ? QDNN_OPERAND_VALUE_SCALE : QDNN_OPERAND_KEY_SCALE,
+                                   (size_t)ref_kv_scale_bytes(&kv), true);
+        for (int t = 0; t < TOKENS; t++) {
+            slots[t] = (t * 3 + 2) % TOKENS;
+            const float *heads_of = i ? x + t * token + rotated : all + t * rotated + queries * head;
+            for (int64_t h = 0; h < heads; h++)
+                ref_kv_write(&kv, slots[t], h, heads_of + h * head, array, scale);
+        }
+    }
+    free(all);
+    return true;
+}
+
 static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SCALE] = quant_data,
     [KERNEL_QUANTIZE] = quant_data,
@@ -385,6 +447,8 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_NORM_QUANTIZED] = rows_data,
     [KERNEL_POINTWISE] = rows_data,
     [KERNEL_POINTWISE_QUANTIZED] = rows_data,
+    [KERNEL_ROPE] = rope_data,
+    [KERNEL_ROPE_QUANTIZED] = rope_data,
 };
 
 /* ---- Which launchers there are ---- */
