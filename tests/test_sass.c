@@ -123,6 +123,22 @@ TEST_CASE(Sass, JoinsDoNotVote)
     CHECK(is_near(sass_issued(&r, "BSYNC"), 4) && is_near(r.misfit, 0));
 }
 
+/* Three instructions of a loop that ptxas has put before it: they run once for each warp, whatever their lines count. */
+TEST_CASE(Sass, WhatLeavesALoopDoesNotVote)
+{
+    static const char listing[] = "\n.text.k:\n" AT(5) SASS("ISETP.GE.AND P1, PT, R0, R1, PT")
+        SASS("@!P1 BRA `(.L_x_2)") AT(10) SASS("IADD3 R2, R3, R4, RZ") AT(11) SASS("IADD3 R5, R3, R6, RZ")
+            AT(12) SASS("LOP3.LUT R7, R3, R4, RZ, 0xc0, !PT") ".L_x_1:\n" AT(13)
+                SASS("LDG.E R8, desc[UR4][R4.64]") AT(14) SASS("@P0 BRA `(.L_x_1)") ".L_x_2:\n" AT(16)
+                    SASS("STG.E desc[UR4][R6.64], R4") SASS("EXIT");
+    static const line_count counts[] = {{5, 6}, {10, 60}, {11, 60}, {12, 60}, {13, 60}, {14, 60}, {16, 6}};
+    sass_report r;
+    REQUIRE(estimate(listing, counts, sizeof counts / sizeof *counts, 6, &r));
+    CHECK(is_near(sass_issued(&r, "IADD3"), 2 * 6) && is_near(sass_issued(&r, "LDG"), 60));
+    CHECK(is_near(r.issued, 6 * 2 + 6 * 3 + 60 * 2 + 6 * 2));
+    CHECK(is_near(r.misfit, 0));
+}
+
 /* Counts that no control flow can have are reported. */
 TEST_CASE(Sass, MisfitIsTold)
 {

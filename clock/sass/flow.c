@@ -4,7 +4,8 @@
  *   anchor   loads, stores, shuffles, mma and the like are neither dropped nor merged by ptxas: the blocks
  *            that hold copies of one, together, run as often as ptxvm executed its PTX line
  *   vote     of a block without an anchor: the most frequent count of PTX lines that have one instruction,
- *            in this block; branches and joins do not vote, for ptxas makes its own
+ *            in this block; branches and joins do not vote, for ptxas makes its own, nor does what it moves
+ *            out of loops
  *   slow     ptxas' slow paths of div, sqrt and rcp are for numbers out of the ordinary range: never taken
  *   flow     what flows into a block flows out of it
  *
@@ -191,15 +192,27 @@ static bool is_alone(const sass_code *code, int line)
     return n == 1;
 }
 
+/* Without calls a warp runs a block outside all loops once at most. */
+static bool is_once(const sass_code *code, int b)
+{
+    for (int e = 0; e < code->n_edges; e++)
+        if (code->edges[e].call)
+            return false;
+    return code->blocks[b].loop < 0;
+}
+
 static void add_vote(flow *f, int b)
 {
     const sass_block *block = &f->code->blocks[b];
+    const bool once = is_once(f->code, b);
     uint64_t counts[TERMS];
     int votes[TERMS], n = 0, all = 0, best = 0;
     for (int i = block->first; i < block->first + block->count; i++) {
         const sass_inst *inst = &f->code->insts[i];
         uint64_t count = count_of(f, inst->line);
         if (!count || inst->guarded || inst->unit == SASS_UNIT_BRANCH || !is_alone(f->code, inst->line))
+            continue;
+        if (once && (double)count > f->scale) /* ptxas has moved it out of a loop */
             continue;
         int k = 0;
         while (k < n && counts[k] != count)
