@@ -252,6 +252,22 @@ typedef struct {
 void ref_rope(const ref_rope_spec *spec, int64_t tokens, const float *cos, const float *sin,
               const int32_t *position, const void *x, void *y);
 
+/* The tables of rope: the frequency of pair i, and rows first, first + 1 ... of the tables. Null arrays: none. */
+typedef enum { REF_ROPE_NO_RULE, REF_ROPE_LINEAR, REF_ROPE_LLAMA3, REF_ROPE_YARN } ref_rope_rule;
+typedef struct {
+    int64_t rotary;
+    double base;
+    const float *frequencies, *divisors;
+    ref_rope_rule rule;
+    double factor, low, high; /* LLAMA3: the two factors; YARN: betaFast and betaSlow */
+    bool is_exact;            /* YARN: ends that are not rounded */
+    int64_t length;           /* originalPositions */
+    float attention_factor;   /* 0: 1, or that of YARN */
+} ref_rope_tables_spec;
+float ref_rope_frequency(const ref_rope_tables_spec *spec, int64_t i);
+void ref_rope_tables(const ref_rope_tables_spec *spec, int64_t first, int64_t positions, float *cos,
+                     float *sin);
+
 /* The keys or values of a KV cache; strides in elements. */
 typedef enum { REF_KV_BY_TOKEN, REF_KV_BY_GROUP, REF_KV_BY_HEAD, REF_KV_BY_CACHE } ref_kv_scales;
 typedef struct {
@@ -493,9 +509,9 @@ typedef struct {
     bool alibi;          /* slope * (key - last) is added instead of a mask */
 } ref_attention_spec;
 typedef struct {
-    const void *q;             /* [d] */
-    const float *keys;         /* key j begins at keys + j * key_stride: as dequantize to f32 writes it */
-    const float *values;       /* likewise; may be the keys */
+    const void *q;       /* [d] */
+    const float *keys;   /* key j begins at keys + j * key_stride: as dequantize to f32 writes it */
+    const float *values; /* likewise; may be the keys */
     int64_t key_stride, value_stride;
     int64_t first, last;       /* the keys that the query sees; none if last < first */
     const bool *absent;        /* [last + 1]: keys that do not exist; may be null */

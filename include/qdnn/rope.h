@@ -78,6 +78,42 @@ QDNN_API qdnnStatus_t qdnnCreateRopePlan(qdnnHandle_t handle, const qdnnRope_t *
                                          const qdnnKvCache_t *keys, const qdnnKvCache_t *values,
                                          qdnnPlan_t *plan);
 
+/* How the frequencies of long contexts follow from the usual ones. */
+typedef enum {
+    QDNN_ROPE_RULE_NONE = 0,
+    QDNN_ROPE_RULE_LINEAR = 1, /* all are divided by `factor` */
+    QDNN_ROPE_RULE_LLAMA3 = 2, /* low ones are; with lowFactor, highFactor, originalPositions */
+    QDNN_ROPE_RULE_YARN = 3    /* likewise, by their number; with betaFast, betaSlow, originalPositions */
+} qdnnRopeRule_t;
+
+/* The tables of rope. Set `size`, and 0 for what does not matter. */
+typedef struct {
+    size_t size;    /* sizeof(qdnnRopeTables_t) */
+    int64_t rotary; /* as in qdnnRope_t: 2 to 1024 */
+    double base;    /* pair i has the frequency base^(-2i / rotary): 10000, 500000 ...; at least 1 */
+    const float *frequencies; /* [rotary / 2], 0 to 2; null: those of `base` */
+    const float *
+        divisors; /* [rotary / 2]: each frequency is divided by its own (rope_freqs of GGUF files, longrope); null: none */
+    qdnnRopeRule_t rule;
+    double factor;                /* of a rule: more than 0 */
+    double lowFactor, highFactor; /* LLAMA3: usually 1 and 4 */
+    double betaFast, betaSlow;    /* YARN: 0: 32 and 1 */
+    int yarnExact;                /* YARN. 1: the ends of the ramp are not rounded to whole pairs (gpt-oss) */
+    int64_t originalPositions;    /* LLAMA3, YARN: of the model before it was extended */
+    float
+        attentionFactor; /* cosines and sines are multiplied by it; 0: 1, and with YARN 0.1 ln(factor) + 1 */
+} qdnnRopeTables_t;
+
+/* Computes rows of the tables on the host: the same bits on every machine (docs/numerics.md, "Tables of rope").
+ *   tables
+ *   first       the first position
+ *   positions   how many: first + positions is at most 2^29
+ *   cos, sin    [positions, rotary / 2]: receive them, in host memory
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a member or number that is out of range; cos and sin are
+ * then unchanged. Thread-safe. */
+QDNN_API qdnnStatus_t qdnnMakeRopeTables(const qdnnRopeTables_t *tables, int64_t first, int64_t positions,
+                                         float *cos, float *sin);
+
 #ifdef __cplusplus
 }
 #endif

@@ -169,6 +169,11 @@ static void check_row_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
     IS_NULL("plan", qdnnCreateNormPlan(h, &norm, t, t, NULL, NULL));
     const qdnnRope_t rope = {.size = sizeof rope};
     const qdnnKvCache_t cache = {.size = sizeof cache, .pages = 1, .pageSlots = 1, .heads = 1, .headSize = 8};
+    const qdnnRopeTables_t tables = {.size = sizeof tables, .rotary = 2, .base = 10000};
+    float number = 0;
+    IS_NULL("tables", qdnnMakeRopeTables(NULL, 0, 1, &number, &number));
+    IS_NULL("cos", qdnnMakeRopeTables(&tables, 0, 1, NULL, &number));
+    IS_NULL("sin", qdnnMakeRopeTables(&tables, 0, 1, &number, NULL));
     IS_NULL("handle", qdnnCreateRopePlan(NULL, &rope, t, t, NULL, NULL, &out.plan));
     IS_NULL("rope", qdnnCreateRopePlan(h, NULL, t, t, NULL, NULL, &out.plan));
     IS_NULL("x", qdnnCreateRopePlan(h, &rope, NULL, t, NULL, NULL, &out.plan));
