@@ -48,7 +48,7 @@ def metadata():
 
 def contents(libraries):
     """What the wheel holds: (name in it, bytes)."""
-    for path in sorted((HERE / "qdnn").glob("*.py")):
+    for path in sorted([*(HERE / "qdnn").glob("*.py"), HERE / "qdnn" / "py.typed"]):
         yield f"qdnn/{path.name}", path.read_bytes()
     for path in sorted((SOURCE / "include" / "qdnn").glob("*.h")):
         yield f"qdnn/include/{path.name}", path.read_bytes()
@@ -97,13 +97,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def source_files():
-    """What the library is built from, and the package: as in the checkout."""
-    folders = (
-        "base", "bindings/python", "boards", "clock", "cmake", "demo", "driver", "examples", "files", "host_ref", "include", "kernels", "ptxgen", "ptxvm", "tools", "docs",
-    )  # fmt: skip
+    """What the library is built from, and the package: the checkout without tests, benchmarks and folders of builds."""
     yield from (SOURCE / name for name in ("CMakeLists.txt", "LICENSE", "README.md", "CHANGELOG.md"))
-    for folder in folders:
-        for path in sorted((SOURCE / folder).rglob("*")):
+    for folder in sorted(path for path in SOURCE.iterdir() if path.is_dir()):
+        if folder.name.startswith(".") or folder.name in ("tests", "bench") or (folder / "CMakeCache.txt").exists():
+            continue
+        for path in sorted(folder.rglob("*")):
             if path.is_file() and not {"__pycache__", "build"} & set(path.relative_to(SOURCE).parts):
                 yield path
 

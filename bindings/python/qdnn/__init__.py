@@ -12,13 +12,17 @@ Arrays of torch and CuPy on the same GPU are used in place; those on the host ar
 
 from ._arrays import Array
 from ._device import Device, training
-from ._emit import emit
+from ._emit import Emitted, EmittedOperand, Launch, emit, emit_operation
 from ._files import File, open
 from ._library import QdnnError, QdnnNotSupported, QdnnValueError, version
 from ._plans import Descriptor, Plan, Quantization, Quantized, Tensor, quantization, weights
+from ._program import Program, Schedule
+from ._rows import KvCache
+from ._settings import KvDescription, Norm, Pointwise, QuantizedType, Rope, RopeTables, rope_tables, sampling
 
 __version__ = version()
 __all__ = [
-    "Array", "Descriptor", "Device", "File", "Plan", "QdnnError", "QdnnNotSupported", "QdnnValueError", "Quantization", "Quantized",
-    "Tensor", "emit", "open", "quantization", "training", "weights",
+    "Array", "Descriptor", "Device", "Emitted", "EmittedOperand", "File", "KvCache", "KvDescription", "Launch", "Norm", "Plan",
+    "Pointwise", "Program", "QdnnError", "QdnnNotSupported", "QdnnValueError", "Quantization", "Quantized", "QuantizedType", "Rope",
+    "RopeTables", "Schedule", "Tensor", "emit", "emit_operation", "open", "quantization", "rope_tables", "sampling", "training", "weights",
 ]  # fmt: skip

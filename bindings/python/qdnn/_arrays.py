@@ -1,7 +1,10 @@
 """Device memory: our own arrays, and those of other libraries (torch, CuPy ...), used in place through DLPack."""
 
+from __future__ import annotations
+
 import ctypes
 import math
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +30,7 @@ _TYPES = {
     "e4m3": ("DATA_F8E4M3", _narrow("float8_e4m3fn", np.uint8), None),
     "e5m2": ("DATA_F8E5M2", _narrow("float8_e5m2", np.uint8), None),
     "i64": ("DATA_I64", np.int64, (0, 64)),
+    "u64": ("DATA_U64", np.uint64, (1, 64)),
     "i32": ("DATA_I32", np.int32, (0, 32)),
     "u32": ("DATA_U32", np.uint32, (1, 32)),
     "i8": ("DATA_I8", np.int8, (0, 8)),
@@ -41,6 +45,10 @@ for _name, _type in _TYPES.items():  # the first that has a numpy type: u8 is by
 _OF_DLPACK = {t[2]: name for name, t in _TYPES.items() if t[2]}
 # numpy arrays that stand for a type without being of it: their bits
 _BITS = {"bf16": np.dtype(np.uint16), "e4m3": np.dtype(np.uint8), "e5m2": np.dtype(np.uint8)}
+
+
+def is_type(name):
+    return name in _TYPES or name in _PACKED
 
 
 def data_type(name):
@@ -150,9 +158,13 @@ def _size_class(size):
 
 
 class Array:
-    """A packed array on a device. `owner` keeps the memory of another library alive."""
+    """A packed array on a device. `owner` keeps the memory of another library alive.
 
-    def __init__(self, device, shape, type, pointer=None, owner=None):
+    >>> device.array(np.ones((2, 3), "f4"))
+    <qdnn.Array (2, 3) of f32 on ptxvm sm_80 (emulated GPU)>
+    """
+
+    def __init__(self, device: Handle, shape: tuple, type: str, pointer: int | None = None, owner: Any = None) -> None:
         data_type(type)
         if type in _PACKED:
             raise ValueError(f"{type} elements are packed; make an array of the words that hold them")
@@ -174,7 +186,7 @@ class Array:
     def __repr__(self):
         return f"<qdnn.Array {self.shape} of {self.type} on {self.device.info().name.decode()}>"
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray:
         """A copy on the host, once all work before it is done. bf16, e4m3 and e5m2 as ml_dtypes has them where that is
         installed, else as their bits."""
         host = np.empty(self.shape, _TYPES[self.type][1])
@@ -188,8 +200,16 @@ class Array:
         host = self.numpy()
         return host if dtype is None else host.astype(dtype)
 
-    def reshape(self, *shape):
-        """The same memory with another shape."""
+    def reshape(self, *shape: Any) -> Array:
+        """The same memory with another shape.
+
+        >>> device.array(np.arange(6, dtype="f4")).reshape(3, -1)
+        Traceback (most recent call last):
+        ValueError: the shape is (3, -1); sizes must not be negative
+        >>> device.array(np.arange(4, dtype="f4")).reshape(2, 2).numpy()
+        array([[0., 1.],
+               [2., 3.]], dtype=float32)
+        """
         shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if math.prod(check_shape(shape)) != math.prod(self.shape):
             raise ValueError(f"{self.shape} cannot become {tuple(shape)}")

@@ -1,14 +1,18 @@
 """The operations, as methods of a device."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
+from typing import Any, Iterator
 
 from ._arrays import Array, Handle, as_array, as_output, check_shape, data_type
 from ._library import call, constants, did_you_mean, number
-from ._plans import PARTS, Descriptor, PlanCache, Quantization, Quantized, Tensor
+from ._plans import PARTS, Descriptor, Plan, PlanCache, Quantization, Quantized, Tensor
+from ._rows import Rows
 
 
-class Device:
+class Device(Rows):
     """A GPU or ptxvm: "auto" (a GPU if there is one), "cuda:1", "vm", "vm:sm_80", "vm:a100". None: use QDNN_DEVICE.
     math: "family" (products of 16-bit x use tensor cores) or "exact" (the same bits on every GPU). None: use QDNN_MATH.
 
@@ -17,7 +21,7 @@ class Device:
     array([0., 1., 2.], dtype=float32)
     """
 
-    def __init__(self, name=None, math=None):
+    def __init__(self, name: str | None = None, math: str | None = None) -> None:
         self.handle = Handle(name)
         if math is not None:
             call("SetMath", self.pointer, number("MATH", math))
@@ -28,25 +32,32 @@ class Device:
         return self.handle.pointer
 
     @property
-    def info(self):
+    def info(self) -> dict[str, Any]:
         """Name, kind, SM, multiprocessors, memory ... as a dictionary."""
         info = self.handle.info()
         return {name: v.decode() if isinstance(v := getattr(info, name), bytes) else v for name, _ in info._fields_ if name != "size"}
 
     @property
-    def is_ptxvm(self):
+    def is_ptxvm(self) -> bool:
         return self.handle.info().kind == constants["DEVICE_PTXVM"]
 
     def __repr__(self):
         return f"<qdnn.Device {self.info['name']}, {self.info['target']}>"
 
-    def synchronize(self):
-        """Waits until all queued work is done."""
+    def synchronize(self) -> None:
+        """Waits until all queued work is done.
+
+        >>> device.synchronize()
+        """
         call("Synchronize", self.pointer)
 
     @contextlib.contextmanager
-    def stream(self, stream):
-        """Queues what follows on a CUDA stream: its address, or an object that has one (torch's cuda_stream, CuPy's ptr)."""
+    def stream(self, stream: Any) -> Iterator[Device]:
+        """Queues what follows on a CUDA stream: its address, or an object that has one (torch's cuda_stream, CuPy's ptr).
+
+        >>> with device.stream(None):  # None: the default stream
+        ...     y = device.add(np.ones(2, "f4"), 1)
+        """
         before = ctypes.c_void_p()
         call("GetStream", self.pointer, ctypes.byref(before))
         self.handle.set_stream(next((v for n in ("cuda_stream", "ptr") if (v := getattr(stream, n, None)) is not None), stream))
@@ -55,16 +66,28 @@ class Device:
         finally:
             self.handle.set_stream(before.value)
 
-    def array(self, value, type=None):
-        """The value as an array on this device."""
+    def array(self, value: Any, type: str | None = None) -> Array:
+        """The value as an array on this device.
+
+        >>> device.array(np.arange(3, dtype="u1")).numpy()
+        array([0, 1, 2], dtype=uint8)
+        """
         return as_array(self.handle, value, type)
 
-    def empty(self, shape, type="f32"):
-        """An array whose content is undefined."""
+    def empty(self, shape: tuple, type: str = "f32") -> Array:
+        """An array whose content is undefined.
+
+        >>> device.empty((2, 3), "f16").nbytes
+        12
+        """
         return Array(self.handle, shape, type)
 
-    def plan(self, kind, *descriptors):
-        """Any plan of the C API by the name in qdnnCreate<kind>Plan, made once and kept: device.plan("Scale", Tensor(...), q)."""
+    def plan(self, kind: str, *descriptors: Any) -> Plan:
+        """Any plan of the C API by the name in qdnnCreate<kind>Plan, made once and kept: device.plan("Scale", Tensor(...), q).
+
+        >>> device.plan("Scale", qdnn.Tensor((64,)), qdnn.weights("int4_bytes", 64)).info["operation"]
+        'quant.int4.scale'
+        """
         return self.plans.get(self.handle, kind, *descriptors)
 
     # ---- Quantizing ----
@@ -79,7 +102,7 @@ class Device:
                 raise TypeError(f"'{name}' is no part of a quantized tensor: {', '.join(PARTS)}{did_you_mean(name, PARTS)}")
         return {name.lower(): self.array(value) for name, value in given.items()}
 
-    def quantize(self, x, quantization, **given):
+    def quantize(self, x: Any, quantization: Quantization, **given: Any) -> Quantized:
         """Computes scales and codes of x. Parts passed by the caller (`scale=...`, `global_scale=...`) are used, not computed.
 
         >>> q = device.quantize(np.arange(32, dtype="f4"), qdnn.weights("gguf_q8_0"))
@@ -95,7 +118,7 @@ class Device:
         self.plan("Quantize", tensor, quantization)(x=x, **parts)
         return Quantized(x.shape, quantization, parts)
 
-    def quantize_dynamic(self, x, quantization, **given):
+    def quantize_dynamic(self, x: Any, quantization: Quantization, **given: Any) -> Quantized:
         """Scales and codes in one operation, x read once where groups allow it: for activations. A global scale is an input.
 
         >>> q = device.quantize_dynamic(np.ones((2, 64), "f4"), qdnn.quantization(storage="i8", group_size=64))
@@ -108,9 +131,15 @@ class Device:
         self.plan("DynamicQuantize", tensor, quantization)(x=x, **parts)
         return Quantized(x.shape, quantization, parts)
 
-    def quantize_kv(self, x, quantization, cache=None, slots=None, into=None):
+    def quantize_kv(self, x: Any, quantization: Quantization, cache: Tensor | None = None, slots: Any = None,
+                    into: Quantized | None = None) -> Quantized:  # fmt: skip
         """Keys or values [tokens, heads, head size], one scale per head and token, into the slots of a cache: `cache` is its
-        qdnn.Tensor, `slots` the slot of each token, `into` the quantized cache to write (None: a new one, zeros)."""
+        qdnn.Tensor, `slots` the slot of each token, `into` the quantized cache to write (None: a new one, zeros).
+
+        >>> q = device.quantize_kv(np.ones((2, 1, 8), "f4"), qdnn.quantization(storage="i8", group_size=8), qdnn.Tensor((4, 1, 8)), np.array([3, 0], "i4"))
+        >>> device.dequantize(q).numpy()[:, 0, 0]
+        array([1., 0., 0., 1.], dtype=float32)
+        """
         x = self.array(x)
         tensor = Tensor(x.shape, x.type)
         if cache is None:
@@ -124,11 +153,15 @@ class Device:
         self.plan("QuantizeKvCache", tensor, quantization, cache)(x=x, row_index=slots, **into.on(self.handle))
         return into
 
-    def load(self, shape, quantization, prepacked=False, **parts):
-        """A quantized tensor from existing parts: load((N, K), weights("gguf_q4_k"), codes=bytes)."""
+    def load(self, shape: tuple, quantization: Quantization, prepacked: bool = False, **parts: Any) -> Quantized:
+        """A quantized tensor from existing parts: load((N, K), weights("gguf_q4_k"), codes=bytes).
+
+        >>> device.dequantize(device.load((1, 2), qdnn.weights("f16"), codes=np.array([[1, 2]], "f2"))).numpy()
+        array([[1., 2.]], dtype=float32)
+        """
         return Quantized(check_shape(shape), quantization, self._given_parts(parts), prepacked)
 
-    def dequantize(self, quantized, type="f32", out=None):
+    def dequantize(self, quantized: Quantized, type: str = "f32", out: Any = None) -> Any:
         """Dequantizes to a tensor of the given type, or into `out` (of any type; a numpy array is written, too).
 
         >>> q = device.quantize(np.arange(-7, 8, dtype="f4"), qdnn.weights("int4_bytes"))
@@ -139,7 +172,7 @@ class Device:
         self.plan("Dequantize", Tensor(quantized.shape, out.type), quantized.quantization)(y=out, **quantized.on(self.handle))
         return give(out)
 
-    def gather(self, quantized, indices, type="f32", out=None):
+    def gather(self, quantized: Quantized, indices: Any, type: str = "f32", out: Any = None) -> Any:
         """The rows of a table by index (i32), dequantized: an embedding. An index out of range gives a row of NaN.
 
         >>> q = device.quantize(np.repeat([[127, 254]], 32, 1).reshape(2, 32).astype("f4"), qdnn.weights("gguf_q8_0"))
@@ -153,19 +186,35 @@ class Device:
         self.plan("DequantizeRows", table, quantized.quantization, y)(row_index=indices, y=out, **quantized.on(self.handle))
         return give(out)
 
-    def repack(self, quantized, to):
-        """The same values with codes in another layout, nibble order or code kind; scales and zeros stay."""
+    def repack(self, quantized: Quantized, to: Quantization) -> Quantized:
+        """The same values with codes in another layout, nibble order or code kind; scales and zeros stay.
+
+        >>> q = device.quantize(np.array([1, 7], "f4"), qdnn.quantization(storage="i4"))
+        >>> again = device.repack(q, qdnn.quantization(storage="i4", nibble_order="high_first"))
+        >>> q.parts["codes"].numpy(), again.parts["codes"].numpy()
+        (array([249], dtype=uint8), array([159], dtype=uint8))
+        """
         tensor, parts = Tensor(quantized.shape), dict(quantized.on(self.handle))
         codes = Array(self.handle, (to.size(tensor, "codes"),), "u8")
         self.plan("Repack", tensor, quantized.quantization, to)(codes=parts["codes"], repacked=codes)
         return Quantized(quantized.shape, to, {**parts, "codes": codes})
 
-    def prepack(self, w, transpose_w=True):
-        """Weights with their codes in the order that tensor cores read, for matmul with algorithm="tensor"."""
+    def prepack(self, w: Quantized, transpose_w: bool = True) -> Quantized:
+        """Weights with their codes in the order that tensor cores read, for matmul with algorithm="tensor".
+
+        >>> q = device.prepack(device.quantize(np.ones((16, 64), "f4"), qdnn.weights("gguf_q8_0")))
+        >>> device.matmul(np.ones((1, 64), "f2"), q).numpy()[0, :2]
+        array([64., 64.], dtype=float16)
+        """
         return self._prepack("Prepack", w, transpose_w)
 
-    def unpack(self, w, transpose_w=True):
-        """The reverse of prepack."""
+    def unpack(self, w: Quantized, transpose_w: bool = True) -> Quantized:
+        """The reverse of prepack.
+
+        >>> q = device.quantize(np.ones((16, 64), "f4"), qdnn.weights("gguf_q8_0"))
+        >>> device.unpack(device.prepack(q)).bytes == q.bytes
+        True
+        """
         return self._prepack("Unpack", w, transpose_w)
 
     def _prepack(self, kind, w, transpose_w):
@@ -180,9 +229,10 @@ class Device:
 
     # ---- Products ----
 
-    def matmul(self, x, w, transpose_w=True, bias=None, residual=None, alpha=None, activation="none", gated=False, type=None,
-               out=None, algorithm="auto", expert_index=None, check_indices=False, row_weight=None, lora=None, x_scale=None,
-               quantize_x=None):  # fmt: skip
+    def matmul(self, x: Any, w: Quantized, transpose_w: bool = True, bias: Any = None, residual: Any = None, alpha: Any = None,
+               activation: str = "none", gated: bool = False, type: str | None = None, out: Any = None, algorithm: str = "auto",
+               expert_index: Any = None, check_indices: bool = False, row_weight: Any = None, lora: tuple | None = None,
+               x_scale: Any = None, quantize_x: str | None = None) -> Any:  # fmt: skip
         """y = out(act(alpha (x W) + bias) + residual). w is [N, K] (transpose_w) or [K, N]; gated: w has 2N outputs, and
         y = act(a) * b. With `expert_index` (i32, one per row of x) w is a stack of experts, and `row_weight` (f32) multiplies each
         row at the end. alpha: a number, or an array of one or of N. lora: (A [K, rank], B [rank, N]) or (A, B, scale).
@@ -232,8 +282,9 @@ class Device:
 
     # ---- Integer products ----
 
-    def integer_matmul(self, x, w, type, x_type=None, w_type=None, x_scale=None, scale=None, bias=None, multiplier=None,
-                       residual=None, alpha=None, out=None, **attributes):  # fmt: skip
+    def integer_matmul(self, x: Any, w: Any, type: str, x_type: tuple | None = None, w_type: tuple | None = None, x_scale: Any = None,
+                       scale: Any = None, bias: Any = None, multiplier: Any = None, residual: Any = None, alpha: Any = None,
+                       out: Any = None, **attributes: Any) -> Any:  # fmt: skip
         """Codes times codes (qdnn/integer.h). x and w are i8 or u8 arrays, or u32 words of i4 (then x_type or w_type is
         ("i4", K)). type "i8", "u8", "i32": requantized, by `multiplier` (a number or one per column); "f32", "f16", "bf16": scaled by
         x_scale (one per row) and scale (one per column, or per group for i8 with i4). x may also be plain numbers.
@@ -265,7 +316,7 @@ class Device:
         self.plan("IntegerMatmul", integer, x_tensor, w_tensor, Tensor(shape, type))(**arrays)
         return give(out)
 
-    def integer_dot(self, a, b, length, a_scale=None, b_scale=None, type="i32"):
+    def integer_dot(self, a: Any, b: Any, length: int, a_scale: Any = None, b_scale: Any = None, type: str = "i32") -> Array:
         """The dot product of two vectors of i4, words of eight; with scales it is a number of the given type.
 
         >>> a, b = (np.array([w], "u4") for w in (0xCDEF4321, 0xFEDC1234))
@@ -279,8 +330,14 @@ class Device:
         self.plan("IntegerDot", vector, vector, Tensor((1,), type))(**arrays)
         return out
 
-    def integer_top(self, x, w, k, length, x_scale, scale, index_type="i32"):
-        """The k largest scores of each row, and their indices: x and w are words of i4 with rows of `length` codes."""
+    def integer_top(self, x: Any, w: Any, k: int, length: int, x_scale: Any, scale: Any, index_type: str = "i32") -> tuple[Array, Array]:
+        """The k largest scores of each row, and their indices: x and w are words of i4 with rows of `length` codes.
+
+        >>> w = np.array([[0x11111111], [0x22222222]], "u4")
+        >>> scores, indices = device.integer_top(w[:1], w, 1, 8, np.ones(1, "f4"), np.ones(2, "f4"))
+        >>> scores.numpy(), indices.numpy()
+        (array([[16.]], dtype=float32), array([[1]], dtype=int32))
+        """
         x, w = self.array(x), self.array(w)
         shape = (x.shape[0], k)
         scores, indices = Array(self.handle, shape, "f32"), Array(self.handle, shape, index_type)
@@ -289,8 +346,8 @@ class Device:
         plan(x=x, codes=w, x_scale=x_scale, scale=scale, y=scores, top_index=indices)
         return scores, indices
 
-    def integer_conv(self, x, w, type="i8", bias=None, multiplier=None, stride=1, padding=0, dilation=1, groups=1, nhwc=False,
-                     **attributes):  # fmt: skip
+    def integer_conv(self, x: Any, w: Any, type: str = "i8", bias: Any = None, multiplier: Any = None, stride: int | tuple = 1,
+                     padding: int | tuple = 0, dilation: int | tuple = 1, groups: int = 1, nhwc: bool = False, **attributes: Any) -> Array:  # fmt: skip
         """A 2-D convolution of codes: x [N, C, H, W], w [C_out, C / groups, kh, kw] (nhwc: channels last).
 
         >>> x, w = np.arange(9, dtype="i1").reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2), "i1")
@@ -322,15 +379,19 @@ class Device:
 
     # ---- Training ----
 
-    def scale_count(self, x, train):
-        """How many scales a tensor has: the size of state, scale and dscale."""
+    def scale_count(self, x: Any, train: Descriptor) -> int:
+        """How many scales a tensor has: the size of state, scale and dscale.
+
+        >>> device.scale_count(np.ones((3, 4), "f4"), qdnn.training(granularity="channel", axis=0))
+        3
+        """
         count = ctypes.c_size_t()
         x = self.array(x)
         tensor = Tensor(x.shape, x.type)
         call("GetTrainScaleCount", train.pointer, tensor.pointer, ctypes.byref(count))
         return count.value
 
-    def fake_quantize(self, x, train, state=None):
+    def fake_quantize(self, x: Any, train: Descriptor, state: Any = None) -> Array:
         """y = clamp(round(x / s)) * s, with train = qdnn.training(bits=4, scale_mode="ema"); `state` is read, and written in
         mode ema.
 
@@ -342,31 +403,48 @@ class Device:
         self.plan("FakeQuantize", Tensor(x.shape, x.type), train)(x=x, y=y, **({} if state is None else {"state": state}))
         return y
 
-    def fake_quantize_backward(self, dy, train, x=None, state=None):
-        """The gradient of x. x and state as the forward pass had them; backward="identity" needs neither."""
+    def fake_quantize_backward(self, dy: Any, train: Descriptor, x: Any = None, state: Any = None) -> Array:
+        """The gradient of x. x and state as the forward pass had them; backward="identity" needs neither.
+
+        >>> device.fake_quantize_backward(np.array([1, 2], "f4"), qdnn.training(backward="identity")).numpy()
+        array([1., 2.], dtype=float32)
+        """
         dy = self.array(dy)
         given = {name: value for name, value in (("x", x), ("state", state)) if value is not None}
         dx = Array(self.handle, dy.shape, "f32")
         self.plan("FakeQuantizeBackward", Tensor(dy.shape, dy.type), train)(dy=dy, dx=dx, **given)
         return dx
 
-    def lsq(self, x, scale, train):
-        """Fake quantization with scales that are parameters."""
+    def lsq(self, x: Any, scale: Any, train: Descriptor) -> Array:
+        """Fake quantization with scales that are parameters.
+
+        >>> device.lsq(np.array([-2, 0.6], "f4"), np.ones(1, "f4"), qdnn.training(bits=2)).numpy()
+        array([-1.,  1.], dtype=float32)
+        """
         x = self.array(x)
         y = Array(self.handle, x.shape, "f32")
         self.plan("Lsq", Tensor(x.shape, x.type), train)(x=x, scale=scale, y=y)
         return y
 
-    def lsq_backward(self, x, scale, dy, train):
-        """The gradients of x and of the scales."""
+    def lsq_backward(self, x: Any, scale: Any, dy: Any, train: Descriptor) -> tuple[Array, Array]:
+        """The gradients of x and of the scales.
+
+        >>> dx, dscale = device.lsq_backward(np.array([-2, 0.75], "f4"), np.ones(1, "f4"), np.array([1, 1], "f4"), qdnn.training(bits=2))
+        >>> dx.numpy(), dscale.numpy()
+        (array([0., 1.], dtype=float32), array([-0.75], dtype=float32))
+        """
         x, scale = self.array(x), self.array(scale)
         dx, dscale = Array(self.handle, x.shape, "f32"), Array(self.handle, scale.shape, "f32")
         self.plan("LsqBackward", Tensor(x.shape, x.type), train)(x=x, scale=scale, dy=dy, dx=dx, dscale=dscale)
         return dx, dscale
 
 
-def training(**attributes):
-    """A descriptor for the operations of training: training(bits=4, granularity="channel", axis=0, backward="tanh")."""
+def training(**attributes: Any) -> Descriptor:
+    """A descriptor for the operations of training.
+
+    >>> qdnn.training(bits=4, granularity="channel", axis=0)
+    qdnn.Descriptor('Train', bits=4, granularity=1, axis=0)
+    """
     return Descriptor("Train", **attributes)
 
 

@@ -133,3 +133,7 @@ def version():
 
 def free_ptx(pointer):
     _library.qdnnFreePtx(pointer)
+
+
+def free_emitted(pointer):
+    _library.qdnnFreeEmitted(pointer)

@@ -1,17 +1,24 @@
 """Descriptors and plans: what is computed, of which shapes; a plan is made once, kept, and executed on the device's stream."""
 
+from __future__ import annotations
+
 import collections
 import ctypes
 import math
+from typing import Any
 
 from ._arrays import as_array, check_shape, data_type
 from ._library import Object, call, constants, did_you_mean, int64, number
 
 
 class Tensor(Object):
-    """A descriptor of a plain tensor: shape, type, and distances between neighbours in elements (None: packed)."""
+    """A descriptor of a plain tensor: shape, type, and distances between neighbours in elements (None: packed).
 
-    def __init__(self, shape, type="f32", strides=None):
+    >>> qdnn.Tensor((2, 64), "f16")
+    qdnn.Tensor((2, 64), 'f16')
+    """
+
+    def __init__(self, shape: tuple, type: str = "f32", strides: tuple | None = None) -> None:
         super().__init__("CreateTensorDescriptor", "DestroyTensorDescriptor")
         self.shape, self.type = check_shape(shape), type
         self.strides = None if strides is None else check_shape(strides)
@@ -34,6 +41,9 @@ class Descriptor(Object):
 
     Values are numbers, or the names of the constants that the header's comments list. Floating-point settings of a family
     (the decay of Train) are set by the call of that name.
+
+    >>> qdnn.Descriptor("Select", top=4)
+    qdnn.Descriptor('Select', top=4)
     """
 
     # attribute: the prefix of the constants that are its values
@@ -42,10 +52,11 @@ class Descriptor(Object):
         "rounding": "ROUND", "division": "DIVIDE", "nibble_order": "NIBBLE", "layout": "LAYOUT", "code_kind": "CODE",
         "block_format": "BLOCK", "groups": "GROUPS", "range": "RANGE", "mx_rounding": "MX", "scale_swizzle": "SWIZZLE",
         "zero_granularity": "GRANULARITY", "scale_order": "SCALE_ORDER", "scale_mode": "SCALE_MODE", "backward": "BACKWARD",
-        "algorithm": "MATMUL", "activation": "ACTIVATION", "alpha": "ALPHA", "multipliers": "GRANULARITY",
+        "algorithm": "MATMUL", "activation": "ACTIVATION", "alpha": "ALPHA", "multipliers": "GRANULARITY", "mask": "DATA",
+        "scores": "SCORES", "group_score": "GROUP_SCORE",
     }  # fmt: skip
 
-    def __init__(self, family, **attributes):
+    def __init__(self, family: str, **attributes: Any) -> None:
         super().__init__(f"Create{family}Descriptor", f"Destroy{family}Descriptor")
         self.family, self.attributes, self.floats = family, {}, {}
         self.set(**attributes)
@@ -60,7 +71,7 @@ class Descriptor(Object):
             raise ValueError(f"{name} is '{value}'; it takes a number")
         return ctypes.c_int64(number(self.VALUES[lower], value))
 
-    def set(self, **attributes):
+    def set(self, **attributes: Any) -> Any:
         for name, value in attributes.items():
             if isinstance(value, float):
                 call(f"Set{self.family}{''.join(part.title() for part in name.split('_'))}", self.pointer, ctypes.c_float(value))
@@ -81,9 +92,13 @@ class Descriptor(Object):
 
 
 class Quantization(Descriptor):
-    """How a tensor is quantized. Attributes have their names in qdnn/quant.h, values are numbers or names."""
+    """How a tensor is quantized. Attributes have their names in qdnn/quant.h, values are numbers or names.
 
-    def __init__(self, **attributes):
+    >>> qdnn.weights("gguf_q4_0").size(qdnn.Tensor((2, 64)), "codes")
+    72
+    """
+
+    def __init__(self, **attributes: Any) -> None:
         self.weights = None
         super().__init__("Quant", **attributes)
 
@@ -91,7 +106,7 @@ class Quantization(Descriptor):
     def key(self):
         return (*super().key, self.weights)
 
-    def size(self, tensor, operand):
+    def size(self, tensor: Tensor, operand: str) -> int:
         """The bytes of one part ("codes", "scale" ...) of a tensor that is quantized so; 0: it has none."""
         size = ctypes.c_size_t()
         call("GetOperandSize", self.pointer, tensor.pointer, number("OPERAND", operand), ctypes.byref(size))
@@ -111,7 +126,7 @@ def _restore_quantization(named, attributes, floats):
     return made.set(**attributes, **floats)
 
 
-def quantization(**attributes):
+def quantization(**attributes: Any) -> Quantization:
     """A quantization from attributes.
 
     >>> qdnn.quantization(storage="i4", group_size=64, scale_type="f16")
@@ -120,7 +135,7 @@ def quantization(**attributes):
     return Quantization(**attributes)
 
 
-def weights(name, extent=0):
+def weights(name: str, extent: int = 0) -> Quantization:
     """A public format by name: docs/formats.md lists them. `extent` is its group size; 0: the usual one.
 
     >>> qdnn.weights("gptq_4bit", 128)
@@ -145,12 +160,40 @@ class _PlanInfo(ctypes.Structure):
     ]  # fmt: skip
 
 
-class Plan(Object):
-    """Everything that an operation needs, resolved: executing it only queues kernels on the device's stream."""
+_OPERANDS = {name[len("OPERAND_") :].lower(): value for name, value in constants.items() if name.startswith("OPERAND_")}
 
-    def __init__(self, device, kind, *descriptors):
+
+def operand_number(name: str) -> int:
+    """The number of an operand, by its name in qdnn/types.h."""
+    found = _OPERANDS.get(name.lower())
+    if found is None:
+        raise TypeError(f"'{name}' is no operand{did_you_mean(name, _OPERANDS)}")
+    return found
+
+
+def bind(device: Any, operands: dict[str, Any]) -> tuple[Any, list]:
+    """The bindings of a plan's execution, and the arrays that they refer to."""
+    bindings, kept = (_Binding * len(operands))(), []
+    for i, (name, value) in enumerate(operands.items()):
+        found, array = operand_number(name), as_array(device, value)
+        kept.append(array)
+        bindings[i] = _Binding(found, array.pointer, array.bytes)
+    return bindings, kept
+
+
+class Plan(Object):
+    """Everything that an operation needs, resolved: executing it only queues kernels on the device's stream.
+
+    >>> plan = device.plan("Scale", qdnn.Tensor((256,)), qdnn.weights("int4_bytes", 64))
+    >>> scale = device.empty((4,))
+    >>> plan(x=np.full(256, 7, "f4"), scale=scale)
+    >>> scale.numpy()
+    array([1., 1., 1., 1.], dtype=float32)
+    """
+
+    def __init__(self, device: Any, kind: str, *descriptors: Any) -> None:
         self._descriptors = descriptors
-        pointers = [None if d is None else d.pointer for d in descriptors]
+        pointers = [int64(d, "a size") if isinstance(d, int) else None if d is None else d.pointer for d in descriptors]
         super().__init__(f"Create{kind}Plan", "DestroyPlan", device.pointer, *pointers)
         self.device, self.kind = device, kind
         size = ctypes.c_size_t()
@@ -158,7 +201,7 @@ class Plan(Object):
         self.workspace_bytes = size.value
 
     @property
-    def info(self):
+    def info(self) -> dict[str, Any]:
         """What the plan does: operation, kernels, blocks, settings, choice ... as a dictionary."""
         info = _PlanInfo(size=ctypes.sizeof(_PlanInfo))
         call("GetPlanInfo", self.pointer, ctypes.byref(info))
@@ -167,17 +210,9 @@ class Plan(Object):
             for name, value in ((name, getattr(info, name)) for name, _ in _PlanInfo._fields_ if name != "size")
         }
 
-    def __call__(self, rows=None, **operands):
+    def __call__(self, rows: int | None = None, **operands: Any) -> None:
         """Executes with an array for each operand, by name: plan(x=x, codes=codes, y=y). `rows`: only the first so many."""
-        known = [name[len("OPERAND_") :].lower() for name in constants if name.startswith("OPERAND_")]
-        bindings = (_Binding * len(operands))()
-        kept = []
-        for i, (name, value) in enumerate(operands.items()):
-            if name.lower() not in known:
-                raise TypeError(f"'{name}' is no operand{did_you_mean(name, known)}")
-            array = as_array(self.device, value)
-            kept.append(array)
-            bindings[i] = _Binding(constants[f"OPERAND_{name.upper()}"], array.pointer, array.bytes)
+        bindings, kept = bind(self.device, operands)  # kept: arrays that were made of the caller's live until the launch
         workspace = self.device.workspace(self.workspace_bytes)
         size = ctypes.c_size_t(self.workspace_bytes)
         arguments = (bindings, len(operands), workspace, size)
@@ -198,7 +233,7 @@ class PlanCache:
         self._most, self._plans = most, collections.OrderedDict()
 
     def get(self, device, kind, *descriptors):
-        key = (kind, *(None if d is None else d.key for d in descriptors))
+        key = (kind, *(getattr(d, "key", d) for d in descriptors))
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = Plan(device, kind, *descriptors)
@@ -222,17 +257,20 @@ class Quantized:
     """A quantized tensor: its plain shape, how it is quantized, and its parts by name (on a device; on the host once unpickled).
 
     `prepacked`: its codes are in the order that tensor cores read, for matmul with algorithm="tensor".
+
+    >>> device.quantize(np.ones((2, 64), "f4"), qdnn.weights("gguf_q4_0"))
+    <qdnn.Quantized (2, 64), qdnn.weights('gguf_q4_0', 0), 72 bytes, 4.5 bits per element>
     """
 
-    def __init__(self, shape, quantization, parts, prepacked=False):
+    def __init__(self, shape: tuple, quantization: Quantization, parts: dict[str, Any], prepacked: bool = False) -> None:
         self.shape, self.quantization, self.parts, self.prepacked = tuple(shape), quantization, parts, prepacked
 
     @property
-    def bytes(self):
+    def bytes(self) -> int:
         return sum(part.nbytes for part in self.parts.values())
 
     @property
-    def size(self):
+    def size(self) -> int:
         return math.prod(self.shape)
 
     def on(self, device):
@@ -240,7 +278,7 @@ class Quantized:
         self.parts = {name: as_array(device, part) for name, part in self.parts.items()}
         return self.parts
 
-    def numpy(self):
+    def numpy(self) -> dict[str, Any]:
         """The parts as numpy arrays, by name."""
         return {name: part.numpy() if hasattr(part, "numpy") else part for name, part in self.parts.items()}
 

@@ -3,12 +3,17 @@
 import doctest
 import gc
 import pickle
+import re
+import sys
 import unittest
+from pathlib import Path
 
 import numpy as np
 
 import qdnn
-from qdnn import _arrays, _device, _emit, _files, _plans
+from qdnn import _arrays, _device, _emit, _files, _plans, _program, _rows, _settings
+
+HERE = Path(__file__).resolve().parent
 
 
 class Operations(unittest.TestCase):
@@ -24,7 +29,7 @@ class Operations(unittest.TestCase):
         np.testing.assert_array_equal(array.numpy(), expected)
 
     def test_examples_of_docstrings(self):
-        for module in (_device, _plans, _emit, _files):
+        for module in (_arrays, _device, _emit, _files, _plans, _program, _rows, _settings):
             names = {"qdnn": qdnn, "np": np, "device": self.device}
             failed, tried = doctest.testmod(module, extraglobs=names)
             self.assertEqual(failed, 0)
@@ -133,6 +138,22 @@ class Operations(unittest.TestCase):
         self.assertGreater(threads, 0)
         with self.assertRaisesRegex(ValueError, "quantize_nf5"):
             qdnn.emit("quantize_nf5", "sm_90")
+
+
+class Packages(unittest.TestCase):
+    def test_the_source_distribution_has_every_folder_that_cmake_reads(self):
+        sys.path.insert(0, str(HERE.parent))
+        import build_backend
+
+        files = {str(path.relative_to(build_backend.SOURCE)) for path in build_backend.source_files()}
+        folders = {name.split("/")[0] for name in files if "/" in name}
+        included = set()
+        for name in files:
+            if name.endswith((".c", ".h")):
+                included.update(re.findall(r'#include "(\w+)/', (build_backend.SOURCE / name).read_text(errors="replace")))
+        top = {path.name for path in build_backend.SOURCE.iterdir() if path.is_dir()}
+        self.assertLessEqual((included & top) - {"tests"}, folders)
+        self.assertLessEqual({"bindings/python/qdnn/py.typed", "cmake/library.cmake"}, files)
 
 
 class Plans(unittest.TestCase):
