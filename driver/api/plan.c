@@ -146,6 +146,8 @@ qdnnStatus_t plan_make(qdnnHandle_t handle, const request *r, qdnnPlan_t *out)
     CHECK_STATUS(plan_new(handle, r->row->operation_name, &plan));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, r->operands[i]);
+    plan->has_request = true;
+    plan->request = *r;
     plan->repeats = r->repeats;
     plan->takes_rows = r->takes_rows;
     const uint64_t rows = r->spec.row_index ? r->problem.rows : r->problem.m;

@@ -58,6 +58,8 @@ struct qdnnPlan {
     uint32_t checked_experts; /* not 0: an execute first checks that EXPERT_INDEX is below it */
     int references;           /* one of the user's, plus those of schedules */
     char choice[320];         /* for info.choice */
+    bool has_request;         /* it is one request, and nothing else */
+    request request;          /* if so, from which programs derive those of fused plans */
     int n_steps;              /* 0 if there is nothing to do */
     plan_step steps[PLAN_STEPS_MAX];
     qdnnPlanInfo_t info;

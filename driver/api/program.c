@@ -44,7 +44,7 @@ qdnnStatus_t qdnnCreateProgram(qdnnHandle_t handle, int64_t maxRows, qdnnProgram
     return QDNN_STATUS_SUCCESS;
 }
 
-static void free_step(qdnnHandle_t handle, program_step *step)
+void program_free_step(qdnnHandle_t handle, program_step *step)
 {
     if (step->kind == PROGRAM_PLAN)
         plan_release(step->plan);
@@ -62,7 +62,7 @@ qdnnStatus_t qdnnDestroyProgram(qdnnProgram_t program)
     CHECK_NOT_NULL(program);
     program_trace_close(program);
     for (int i = 0; i < program->n_steps; i++)
-        free_step(program->handle, &program->steps[i]);
+        program_free_step(program->handle, &program->steps[i]);
     for (int i = 0; i < program->n_tensors; i++)
         alloc_free(program->tensors[i].name);
     alloc_free(program->steps);
@@ -180,6 +180,7 @@ qdnnStatus_t program_append(qdnnProgram_t program, const char *name, const progr
 {
     const size_t bytes = (size_t)step->n_uses * sizeof *step->uses;
     program_step made = *step, *list = NULL;
+    made.parts = 1;
     made.name = alloc_copy(name ? name : "");
     made.uses = made.name ? alloc_new(bytes ? bytes : 1) : NULL;
     if (made.uses)
@@ -274,12 +275,17 @@ static qdnnStatus_t make_use(const struct qdnnProgram *program, const program_st
     return step->per_row ? check_rows_of(program, t, use) : QDNN_STATUS_SUCCESS;
 }
 
-/* Nothing is read where it is written, unless each element is read by the thread that writes it. */
-static qdnnStatus_t check_apart(const struct qdnnProgram *program, const program_use *a, const program_use *b)
+/* Unless each element is read by the thread that writes it. */
+bool program_uses_collide(const program_use *a, const program_use *b)
 {
     const bool meet = a->tensor == b->tensor && a->offset < b->offset + b->bytes &&
                       b->offset < a->offset + a->bytes && (a->writes || b->writes);
-    if (!meet || (a->offset == b->offset && a->bytes == b->bytes && plan_may_coincide(a->place, b->place)))
+    return meet && !(a->offset == b->offset && a->bytes == b->bytes && plan_may_coincide(a->place, b->place));
+}
+
+static qdnnStatus_t check_apart(const struct qdnnProgram *program, const program_use *a, const program_use *b)
+{
+    if (!program_uses_collide(a, b))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_BAD_PARAM, "%s and %s are both in '%s' and overlap; give each its own",
                       plan_place_name(BY_BINDINGS, a->place), plan_place_name(BY_BINDINGS, b->place),
@@ -323,6 +329,16 @@ static qdnnStatus_t bind(const struct qdnnProgram *program, program_step *step,
     return QDNN_STATUS_SUCCESS;
 }
 
+void program_align_tensors(qdnnProgram_t program, const program_step *step)
+{
+    for (int i = 0; i < step->n_uses; i++) {
+        program_tensor *t = &program->tensors[step->uses[i].tensor];
+        const unsigned align = step->plan->align[step->uses[i].place];
+        if (align > t->align)
+            t->align = align;
+    }
+}
+
 static qdnnStatus_t add_plan(qdnnProgram_t program, const char *name, program_step *step,
                              const qdnnProgramBinding_t *bindings, int count)
 {
@@ -330,12 +346,7 @@ static qdnnStatus_t add_plan(qdnnProgram_t program, const char *name, program_st
     step->n_uses = count;
     CHECK_STATUS(program_append(program, name, step));
     step->plan->references++;
-    for (int i = 0; i < count; i++) {
-        program_tensor *t = &program->tensors[step->uses[i].tensor];
-        const unsigned align = step->plan->align[step->uses[i].place];
-        if (align > t->align)
-            t->align = align;
-    }
+    program_align_tensors(program, step);
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -415,6 +426,8 @@ qdnnStatus_t qdnnCompileProgram(qdnnProgram_t program)
     if (program->is_compiled)
         return handle_check(program->handle);
     CHECK_STATUS(program_check_open(program));
+    CHECK_STATUS(program_find_lifetimes(program));
+    CHECK_STATUS(program_fuse(program));
     CHECK_STATUS(program_plan_arena(program));
     CHECK_STATUS(program_trace_open(program));
     program->is_compiled = true;
@@ -431,7 +444,8 @@ qdnnStatus_t qdnnGetProgramInfo(qdnnProgram_t program, qdnnProgramInfo_t *info)
                                      .maxRows = (int64_t)program->max_rows,
                                      .arenaBytes = program->is_compiled ? program->arena_bytes : 0,
                                      .intermediateBytes =
-                                         program->is_compiled ? program->intermediate_bytes : 0};
+                                         program->is_compiled ? program->intermediate_bytes : 0,
+                                     .fused = program->fused};
     GIVE_INFO(info, &found);
     return QDNN_STATUS_SUCCESS;
 }

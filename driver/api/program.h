@@ -47,6 +47,7 @@ typedef enum { PROGRAM_PLAN, PROGRAM_COPY, PROGRAM_FILL, PROGRAM_KERNEL, PROGRAM
 typedef struct program_step {
     program_kind kind;
     char *name;
+    int parts;         /* steps that it was fused from; 1: it is as it was added */
     program_use *uses; /* a copy's: to, from */
     int n_uses;
     uint64_t
@@ -67,6 +68,7 @@ struct qdnnProgram {
     int n_tensors, room_tensors;
     program_step *steps;
     int n_steps, room_steps;
+    int fused; /* steps that became a part of the one before */
     uint64_t arena_bytes, intermediate_bytes;
     struct program_trace *trace; /* null: QDNN_TRACE is not set */
 };
@@ -78,11 +80,23 @@ qdnnStatus_t program_in_step(qdnnStatus_t status, int number, const program_step
 
 /* program.c: appends a step whose name and uses it copies. */
 qdnnStatus_t program_append(qdnnProgram_t program, const char *name, const program_step *step);
+/* Frees what belongs to a step. */
+void program_free_step(qdnnHandle_t handle, program_step *step);
 /* Whether there is such a tensor (`what` names the argument), and whether anything can be added. */
 qdnnStatus_t program_check_tensor(const struct qdnnProgram *program, const char *what, int tensor);
 qdnnStatus_t program_check_open(const struct qdnnProgram *program);
 
-/* program_arena.c: when each tensor is needed, and where it lies. */
+/* Raises the alignment of the tensors of a step that is a plan to what it needs. */
+void program_align_tensors(qdnnProgram_t program, const program_step *step);
+/* Whether two uses in one step must not be: something is read or written where it is written. */
+bool program_uses_collide(const program_use *a, const program_use *b);
+
+/* program_fuse.c: makes one step of neighbours whose operations one kernel does with the same bits. */
+qdnnStatus_t program_fuse(qdnnProgram_t program);
+
+/* program_arena.c: when each tensor is needed, which fails for one that is read before it is written; and where it
+ * lies. */
+qdnnStatus_t program_find_lifetimes(qdnnProgram_t program);
 qdnnStatus_t program_plan_arena(qdnnProgram_t program);
 
 /* program_kernel.c: unloads. */

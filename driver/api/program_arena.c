@@ -25,7 +25,7 @@ static qdnnStatus_t check_written(const struct qdnnProgram *program, int number,
     return program_in_step(status, number, &program->steps[number]);
 }
 
-static qdnnStatus_t find_lifetimes(qdnnProgram_t program)
+qdnnStatus_t program_find_lifetimes(qdnnProgram_t program)
 {
     for (int i = 0; i < program->n_tensors; i++)
         program->tensors[i].first = program->tensors[i].last = -1;
@@ -137,7 +137,7 @@ static qdnnStatus_t add_up(const arena_item *items, int count, uint64_t *bytes)
 
 qdnnStatus_t program_plan_arena(qdnnProgram_t program)
 {
-    CHECK_STATUS(find_lifetimes(program));
+    CHECK_STATUS(program_find_lifetimes(program));
     const size_t most = (size_t)program->n_tensors + (size_t)program->n_steps + 1;
     arena_item *items = alloc_new(most * sizeof *items);
     arena_item **placed = alloc_new(most * sizeof *placed);

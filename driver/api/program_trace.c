@@ -114,10 +114,13 @@ static void print_step(const struct qdnnProgram *program, int number, const prog
 {
     const program_step *step = &program->steps[number];
     FILE *file = program->trace->file;
-    fprintf(file, "%4d %8.3f ms %10llu read %10llu written  %s%s%s:", number, (double)time,
+    fprintf(file, "%4d %8.3f ms %10llu read %10llu written  %s%s%s", number, (double)time,
             (unsigned long long)bytes_of(program, step, run, false),
             (unsigned long long)bytes_of(program, step, run, true), step->name, *step->name ? " " : "",
             program_step_operation(step));
+    if (step->parts > 1)
+        fprintf(file, ", %d steps fused", step->parts);
+    fprintf(file, ":");
     for (int i = 0; i < step->n_uses; i++) {
         fprintf(file, i ? ", " : " ");
         print_tensor(file, program, &step->uses[i], run);

@@ -91,8 +91,7 @@ static qdnnStatus_t make_request(const qdnnRope_t *rope, const struct qdnnTensor
 {
     row_extent in;
     const format_row *format = NULL;
-    char reason[512];
-    *r = (request){.spec = kernel_spec_default(), .takes_rows = true};
+    *r = (request){.spec = kernel_spec_default()};
     CHECK_STATUS(check_settings(rope));
     CHECK_STATUS(rows_of("x", x, &in));
     r->spec.data = r->spec.epilogue.output = x->type;
@@ -122,10 +121,7 @@ static qdnnStatus_t make_request(const qdnnRope_t *rope, const struct qdnnTensor
             "%s is not among the formats of KV caches: int8, int4, e4m3, e5m2, gguf_q8_0, gguf_q4_0, "
             "gguf_q4_1, gguf_q5_0, gguf_q5_1, gguf_iq4_nl; fix: one of these",
             format_facts_of(format)->name);
-    if (!kernel_spec_settle_kernel(r->row, &r->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    kernel_operands_of(r->row, &r->spec, &r->problem, r->operands);
-    return QDNN_STATUS_SUCCESS;
+    return rows_finish(r);
 }
 
 qdnnStatus_t qdnnCreateRopePlan(qdnnHandle_t handle, const qdnnRope_t *rope, qdnnTensorDescriptor_t x,

@@ -62,6 +62,16 @@ qdnnStatus_t rows_take_settings(const char *name, const void *from, void *to, si
     return QDNN_STATUS_SUCCESS;
 }
 
+bool rows_take_quantization(kernel_operation quantized, const request *alone, request *r)
+{
+    const kernel_stored *s = &alone->spec.stored;
+    r->row = kernel_find_operation(quantized, alone->row->format);
+    r->spec.stored = *s;
+    r->spec.quantize = alone->spec.quantize;
+    return r->row && s->groups == QDNN_GROUPS_FLAT && !s->channels && s->layout == QDNN_LAYOUT_BYTES &&
+           !s->nested && alone->repeats <= 1;
+}
+
 /* The quantization of y as what it would be by itself: its settings are those of the fused one. */
 static qdnnStatus_t take_quantization(kernel_operation operation, const struct qdnnTensorDescriptor *y,
                                       const struct qdnnQuantDescriptor *quant, request *r)
@@ -70,39 +80,45 @@ static qdnnStatus_t take_quantization(kernel_operation operation, const struct q
     request alone;
     CHECK_STATUS(tensor_set(&packed, y->type, y->rank, y->dims, NULL));
     CHECK_STATUS(request_make(KERNEL_DYNAMIC, &packed, quant, &alone));
-    const kernel_stored *s = &alone.spec.stored;
-    r->row = kernel_find_operation(operation, alone.row->format);
+    if (rows_take_quantization(operation, &alone, r))
+        return QDNN_STATUS_SUCCESS;
     if (!r->row)
         return qdnn_error(
             QDNN_STATUS_NOT_SUPPORTED,
             "%s is not among the formats that are quantized behind an operation: int8, int4, e4m3, "
             "e5m2, e2m1; fix: one of these, or a plan of its own that quantizes",
             alone.row->name);
-    if (s->groups != QDNN_GROUPS_FLAT || s->channels || s->layout != QDNN_LAYOUT_BYTES || s->nested ||
-        alone.repeats > 1)
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "behind an operation, scales belong to groups of a row and codes lie in bytes; fix: "
-            "QDNN_GRANULARITY_GROUP, QDNN_GROUPS_FLAT and QDNN_LAYOUT_BYTES, or a plan of its own that "
-            "quantizes");
-    r->spec.stored = *s;
-    r->spec.quantize = alone.spec.quantize;
-    return QDNN_STATUS_SUCCESS;
+    return qdnn_error(
+        QDNN_STATUS_NOT_SUPPORTED,
+        "behind an operation, scales belong to groups of a row and codes lie in bytes; fix: "
+        "QDNN_GRANULARITY_GROUP, QDNN_GROUPS_FLAT and QDNN_LAYOUT_BYTES, or a plan of its own that "
+        "quantizes");
+}
+
+bool rows_can_finish(request *r, char *reason, size_t reason_size)
+{
+    r->takes_rows = true;
+    if (!kernel_spec_settle_kernel(r->row, &r->spec, reason, reason_size))
+        return false;
+    kernel_operands_of(r->row, &r->spec, &r->problem, r->operands);
+    return true;
+}
+
+qdnnStatus_t rows_finish(request *r)
+{
+    char reason[512];
+    return rows_can_finish(r, reason, sizeof reason) ? QDNN_STATUS_SUCCESS
+                                                     : qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
 }
 
 qdnnStatus_t rows_settle(kernel_operation plain, kernel_operation quantized,
                          const struct qdnnTensorDescriptor *y, const struct qdnnQuantDescriptor *quant,
                          request *r)
 {
-    char reason[512];
     for (int i = 0; i < kernel_row_count; i++)
         if (kernel_operation_of(&kernel_rows[i]) == plain)
             r->row = &kernel_rows[i];
     if (quant && r->problem.m > 0)
         CHECK_STATUS(take_quantization(quantized, y, quant, r));
-    if (!kernel_spec_settle_kernel(r->row, &r->spec, reason, sizeof reason))
-        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
-    r->takes_rows = true;
-    kernel_operands_of(r->row, &r->spec, &r->problem, r->operands);
-    return QDNN_STATUS_SUCCESS;
+    return rows_finish(r);
 }

@@ -26,4 +26,12 @@ qdnnStatus_t rows_settle(kernel_operation plain, kernel_operation quantized,
                          const struct qdnnTensorDescriptor *y, const struct qdnnQuantDescriptor *quant,
                          request *r);
 
+/* Completes a request whose row and settings are made. */
+qdnnStatus_t rows_finish(request *r);
+
+/* For fusing, which only asks; nothing is reported. Gives an operation the quantization behind it that `alone` is by itself;
+ * completes a request. False: there is no such kernel. */
+bool rows_take_quantization(kernel_operation quantized, const request *alone, request *r);
+bool rows_can_finish(request *r, char *reason, size_t reason_size);
+
 #endif

@@ -19,8 +19,17 @@
  * of a tensor by rows is a multiple of it; a step by rows computes only the rows of the run. A row's bits are
  * the same in any batch, so a program gives the bits that its plans give one after another.
  *
- * Compiling checks that every intermediate tensor is written before it is read, and gives tensors that are
- * never needed at the same time the same memory. A run only launches: it allocates nothing, takes no lock, looks
+ * Compiling checks that every intermediate tensor is written before it is read, fuses neighbouring steps, and gives tensors that are
+ * never needed at the same time the same memory. Fused are, where one kernel exists that gives the same bits
+ *
+ *     add, norm                                 of the sum, which is written too
+ *     norm or pointwise, quantization           of a result that nothing else reads. By rows: a quantized
+ *                                               QDNN_POINTWISE_FUNCTION with QDNN_ACTIVATION_NONE
+ *     rope, writing the keys into a cache       of a result that nothing else reads
+ *     rope of queries, that of keys, values     which lie side by side in the rows of one tensor
+ *
+ * if one step follows the other, and what is between them is intermediate. The epilogue of a product is never made so: it rounds
+ * once, and asking for it is up to the caller. A run only launches: it allocates nothing, takes no lock, looks
  * nothing up and may be captured into a CUDA graph. Errors name the step: "step 3 'up' (quant.q4_0.matmul):
  * ...". With QDNN_TRACE=stderr or QDNN_TRACE=FILE (read by qdnnCompileProgram) every run waits for its steps and lists them with
  * shapes, bytes and times. */
@@ -161,7 +170,8 @@ enum { QDNN_KERNEL_ARGUMENTS_MAX = 32 };
 QDNN_API qdnnStatus_t qdnnAddKernelToProgram(qdnnProgram_t program, const char *name,
                                              const qdnnProgramKernel_t *kernel);
 
-/* Checks the order of the steps and plans the arena. Nothing can be added afterwards.
+/* Checks the order of the steps, fuses neighbours and plans the arena. Steps have new numbers then, and the
+ * names of both ("add + norm"). Different external tensors must not overlap in a run, unless they are only read. Nothing can be added afterwards.
  *   program
  * Returns _SUCCESS, also if it was compiled before; _BAD_PARAM_NULL_POINTER; _BAD_PARAM for an intermediate
  * tensor that a step reads before any has written it; _BAD_PARAM_OUT_OF_BOUND if the arena would have 2^60 bytes or more;
@@ -169,11 +179,12 @@ QDNN_API qdnnStatus_t qdnnAddKernelToProgram(qdnnProgram_t program, const char *
 QDNN_API qdnnStatus_t qdnnCompileProgram(qdnnProgram_t program);
 
 typedef struct {
-    size_t size; /* sizeof(qdnnProgramInfo_t): set it before the call */
-    int tensors, steps;
+    size_t size;        /* sizeof(qdnnProgramInfo_t): set it before the call */
+    int tensors, steps; /* steps: as they were added; of a compiled program, those that a run has */
     int64_t maxRows;
     size_t arenaBytes;        /* what a run needs; 0 before the program is compiled */
     size_t intermediateBytes; /* of all intermediate tensors and workspaces, as if none shared memory */
+    int fused;                /* by how many compiling lowered the number of steps */
 } qdnnProgramInfo_t;
 
 /* Describes a program.

@@ -478,6 +478,50 @@ static qdnnStatus_t add_kernel(scene *s, int which)
     return status;
 }
 
+/* The steps of one that is fused when it is compiled, and does not run: a sum and its norm. */
+static qdnnStatus_t add_sum_and_norm(qdnnProgram_t program, const qdnnPlan_t plans[2],
+                                     qdnnTensorDescriptor_t shape)
+{
+    static const char *const names[] = {"a", "b", "sum", "y"};
+    static const qdnnProgramBinding_t sum[] = {
+        {QDNN_OPERAND_X, 0, 0}, {QDNN_OPERAND_B, 1, 0}, {QDNN_OPERAND_Y, 2, 0}};
+    static const qdnnProgramBinding_t norm[] = {{QDNN_OPERAND_X, 2, 0}, {QDNN_OPERAND_Y, 3, 0}};
+    qdnnStatus_t status = QDNN_STATUS_SUCCESS;
+    int number;
+    for (int i = 0; i < 4 && !status; i++)
+        status = qdnnAddTensorToProgram(program, names[i], QDNN_PROGRAM_EXTERNAL, shape, 0, &number);
+    status = status ? status : qdnnAddPlanToProgram(program, "add", plans[0], 0, sum, 3);
+    status = status ? status : qdnnAddPlanToProgram(program, "norm", plans[1], 0, norm, 2);
+    return status ? status : qdnnCompileProgram(program);
+}
+
+static qdnnStatus_t fuse_program(scene *s, int which)
+{
+    const qdnnPointwise_t add = {
+        .size = sizeof add, .kind = QDNN_POINTWISE_ADD, .second = QDNN_SECOND_TENSOR};
+    const qdnnNorm_t rms = {.size = sizeof rms};
+    qdnnProgramInfo_t info = {.size = sizeof info};
+    qdnnTensorDescriptor_t shape = NULL;
+    qdnnPlan_t plans[2] = {NULL, NULL};
+    qdnnProgram_t program = NULL;
+    (void)which;
+    qdnnStatus_t status = qdnnCreateTensorDescriptor(&shape);
+    status =
+        status ? status : qdnnSetTensorDescriptor(shape, QDNN_DATA_F32, 2, (const int64_t[]){2, 8}, NULL);
+    status = status ? status : qdnnCreatePointwisePlan(s->handle, &add, shape, NULL, shape, NULL, &plans[0]);
+    status = status ? status : qdnnCreateNormPlan(s->handle, &rms, shape, shape, NULL, &plans[1]);
+    status = status ? status : qdnnCreateProgram(s->handle, 1, &program);
+    status = status ? status : add_sum_and_norm(program, plans, shape);
+    status = status ? status : qdnnGetProgramInfo(program, &info);
+    if (!status)
+        CHECK_EQ_I64(info.fused, 1);
+    qdnnDestroyProgram(program);
+    qdnnDestroyPlan(plans[0]);
+    qdnnDestroyPlan(plans[1]);
+    qdnnDestroyTensorDescriptor(shape);
+    return status;
+}
+
 static qdnnStatus_t compile_program(scene *s, int which)
 {
     qdnnProgramInfo_t info = {.size = sizeof info};
@@ -693,6 +737,7 @@ const scene_step scene_steps[] = {
     {"qdnnAddPlanToProgram", add_to_program, 2, ON_DEVICE},
     {"qdnnAddKernelToProgram", add_kernel, 0, ON_DEVICE},
     {"qdnnCompileProgram", compile_program, 0, ON_DEVICE},
+    {"qdnnCompileProgram of steps that are fused", fuse_program, 0, ON_DEVICE},
     {"qdnnMalloc of the arena", allocate_arena, 0, ON_DEVICE},
     {"qdnnExecute of scales", execute, 0, ON_DEVICE},
     {"qdnnExecute of quantize", execute, 1, ON_DEVICE},

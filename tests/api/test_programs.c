@@ -628,6 +628,66 @@ TEST_CASE(ApiPrograms, TheTraceListsSteps)
     vm_end();
 }
 
+/* The names of both, and how many they are; the sum is written too. */
+TEST_CASE(ApiPrograms, TheTraceListsFusedSteps)
+{
+    NEED_PTXVM;
+    enum { WIDTH = 8 };
+    const qdnnPointwise_t add = {
+        .size = sizeof add, .kind = QDNN_POINTWISE_ADD, .second = QDNN_SECOND_TENSOR};
+    const qdnnNorm_t rms = {.size = sizeof rms};
+    char folder[256], path[300], settings[400];
+    qdnnHandle_t handle = NULL;
+    qdnnTensorDescriptor_t shape = NULL;
+    qdnnPlan_t sum_plan = NULL, norm_plan = NULL;
+    qdnnProgram_t program = NULL;
+    temp_dir_make(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/trace", folder);
+    snprintf(settings, sizeof settings, "QDNN_TRACE=%s", path);
+    vm_begin(settings);
+    OK(qdnnCreate(&handle));
+    OK(qdnnCreateTensorDescriptor(&shape));
+    OK(qdnnSetTensorDescriptor(shape, QDNN_DATA_F32, 2, (const int64_t[]){ROWS, WIDTH}, NULL));
+    OK(qdnnCreatePointwisePlan(handle, &add, shape, NULL, shape, NULL, &sum_plan));
+    OK(qdnnCreateNormPlan(handle, &rms, shape, shape, NULL, &norm_plan));
+    OK(qdnnCreateProgram(handle, ROWS, &program));
+    const int a = add_tensor(program, "a", QDNN_PROGRAM_EXTERNAL, ROWS, WIDTH, 1),
+              b = add_tensor(program, "b", QDNN_PROGRAM_EXTERNAL, ROWS, WIDTH, 1),
+              sum = add_tensor(program, "sum", QDNN_PROGRAM_EXTERNAL, ROWS, WIDTH, 1),
+              y = add_tensor(program, "y", QDNN_PROGRAM_EXTERNAL, ROWS, WIDTH, 1);
+    OK(qdnnAddPlanToProgram(program, "add", sum_plan, 1,
+                            (const qdnnProgramBinding_t[]){
+                                {QDNN_OPERAND_X, a, 0}, {QDNN_OPERAND_B, b, 0}, {QDNN_OPERAND_Y, sum, 0}},
+                            3));
+    OK(qdnnAddPlanToProgram(program, "norm", norm_plan, 1,
+                            (const qdnnProgramBinding_t[]){{QDNN_OPERAND_X, sum, 0}, {QDNN_OPERAND_Y, y, 0}},
+                            2));
+    OK(qdnnCompileProgram(program));
+    const void *pointers[4] = {NULL};
+    void *memory = NULL;
+    OK(qdnnMalloc(handle, &memory, 4 * ROWS * WIDTH * sizeof(float)));
+    OK(qdnnFill(handle, memory, 0, 4 * ROWS * WIDTH * sizeof(float)));
+    for (size_t i = 0; i < 4; i++)
+        pointers[i] = (char *)memory + i * ROWS * WIDTH * sizeof(float);
+    OK(qdnnRunProgram(handle, program, pointers, 4, 2, NULL, 0));
+    OK(qdnnDestroyProgram(program));
+    OK(qdnnFree(handle, memory));
+    OK(qdnnDestroyPlan(sum_plan));
+    OK(qdnnDestroyPlan(norm_plan));
+    OK(qdnnDestroyTensorDescriptor(shape));
+    OK(qdnnDestroy(handle));
+    vm_end();
+    char *text = toolkit_read_file(path, NULL);
+    CHECK(text != NULL);
+    if (text) {
+        CHECK_HAS(text, "run 1 of a program: 2 rows, 1 steps, ");
+        CHECK_HAS(text, "128 read        128 written  add + norm rows.norm, 2 steps fused: a f32[2, 8], b "
+                        "f32[2, 8], => sum f32[2, 8], => y f32[2, 8]\n");
+    }
+    free(text);
+    temp_dir_remove(folder);
+}
+
 /* ---- Refusals ---- */
 
 #define REFUSED(call, status, sentence)                                                                      \
