@@ -498,6 +498,13 @@ typedef struct {
     int64_t dims[REF_COPY_DIMS], x_strides[REF_COPY_DIMS], y_strides[REF_COPY_DIMS];
 } ref_copy_spec;
 void ref_copy(const ref_copy_spec *spec, const void *x, void *y);
+/* Rows by index; strides count elements, and those of the table are x_stride for a gather, y_stride for a scatter. */
+typedef struct {
+    qdnnDataType_t x, y;
+    int64_t columns, table_rows, x_stride, y_stride;
+} ref_rows_spec;
+void ref_gather(const ref_rows_spec *spec, int64_t rows, const void *table, const int64_t *index, void *y);
+void ref_scatter(const ref_rows_spec *spec, int64_t rows, const void *x, const int64_t *index, void *table);
 
 /* ---- Attention (docs/numerics.md): one head of one query ---- */
 

@@ -354,11 +354,28 @@ static bool is_fp8(qdnnDataType_t type)
     return type == QDNN_DATA_F8E4M3 || type == QDNN_DATA_F8E5M2;
 }
 
+static size_t element_size(qdnnDataType_t type)
+{
+    switch (type) {
+    case QDNN_DATA_F8E4M3:
+    case QDNN_DATA_F8E5M2:
+        return 1;
+    case QDNN_DATA_U16:
+    case QDNN_DATA_I16:
+        return 2;
+    case QDNN_DATA_U64:
+    case QDNN_DATA_I64:
+        return 8;
+    default:
+        return ref_scalar_size(type);
+    }
+}
+
 void hr_convert(qdnnDataType_t from, const void *x, int64_t x_index, qdnnDataType_t to, void *y,
                 int64_t y_index)
 {
-    const size_t size = is_fp8(from) ? 1 : ref_scalar_size(from);
     if (from == to) {
+        const size_t size = element_size(from);
         memcpy((char *)y + (size_t)y_index * size, (const char *)x + (size_t)x_index * size, size);
         return;
     }
@@ -385,4 +402,44 @@ void hr_copy(const ref_copy_spec *spec, const void *x, void *y)
         }
         hr_convert(spec->x, x, x_at, spec->y, y, y_at);
     }
+}
+
+static bool has_nan_code(qdnnDataType_t type)
+{
+    return is_fp8(type) || type == QDNN_DATA_F32 || type == QDNN_DATA_F16 || type == QDNN_DATA_BF16 ||
+           type == QDNN_DATA_F64;
+}
+
+/* Element i of an array becomes NaN, or 0. */
+static void store_missing(qdnnDataType_t type, void *y, int64_t i)
+{
+    const float nan = ref_f32_from_bits(REF_NAN_F32);
+    if (!has_nan_code(type))
+        memset((char *)y + (size_t)i * element_size(type), 0, element_size(type));
+    else if (type == QDNN_DATA_F32)
+        hr_scalar_store(type, y, i, nan);
+    else
+        hr_convert(QDNN_DATA_F32, &nan, 0, type, y, i);
+}
+
+static bool is_in_table(const ref_rows_spec *spec, int64_t row)
+{
+    return row >= 0 && row < spec->table_rows;
+}
+
+void hr_gather(const ref_rows_spec *spec, int64_t rows, const void *table, const int64_t *index, void *y)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < spec->columns; k++)
+            if (is_in_table(spec, index[i]))
+                hr_convert(spec->x, table, index[i] * spec->x_stride + k, spec->y, y, i * spec->y_stride + k);
+            else
+                store_missing(spec->y, y, i * spec->y_stride + k);
+}
+
+void hr_scatter(const ref_rows_spec *spec, int64_t rows, const void *x, const int64_t *index, void *table)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < spec->columns && is_in_table(spec, index[i]); k++)
+            hr_convert(spec->x, x, i * spec->x_stride + k, spec->y, table, index[i] * spec->y_stride + k);
 }

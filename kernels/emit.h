@@ -84,6 +84,9 @@ unsigned ceil_log2(uint64_t x);
 /* i / divisor and the remainder, for i below 2^63. */
 ptx_val emit_divide(ptx_builder *b, ptx_val i, uint64_t divisor);
 ptx_val emit_remainder(ptx_builder *b, ptx_val i, ptx_val quotient, uint64_t divisor);
+/* Number i (u64) of a list of row numbers, which are I32 or I64, as u64: negative ones are beyond any table. Where `exists`
+ * (empty: always) is false, nothing is loaded. */
+ptx_val emit_row_number(ptx_builder *b, int type, ptx_val list, ptx_val i, ptx_val exists);
 /* i * factor. */
 ptx_val emit_multiply(ptx_builder *b, ptx_val i, uint64_t factor);
 /* i / divisor rounded up. */

@@ -54,3 +54,16 @@ ptx_val emit_aligned_and(ptx_builder *b, ptx_val condition, ptx_val pointer, uns
 {
     return align == 1 ? condition : ptx_and(b, condition, emit_aligned(b, pointer, align));
 }
+
+ptx_val emit_row_number(ptx_builder *b, int type, ptx_val list, ptx_val i, ptx_val exists)
+{
+    const bool is_wide = type == QDNN_DATA_I64;
+    const ptx_type loaded = is_wide ? PTX_U64 : PTX_U32;
+    ptx_val at = ptx_at(b, list, i, is_wide ? 8 : 4), number;
+    if (exists.kind == PTX_NOTHING)
+        number = ptx_ld_global_nc(b, loaded, at, 0);
+    else
+        number =
+            ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, loaded, at, 0, is_wide ? ptx_u64(b, 0) : ptx_u32(b, 0));
+    return is_wide ? number : ptx_cvt(b, PTX_U64, number);
+}

@@ -230,12 +230,21 @@ typedef struct kernel_kv {
     uint64_t key_size, value_size; /* elements of a head; 0: there are none of them */
 } kernel_kv;
 
+/* Copies (copy/copy.h). */
+typedef enum { KERNEL_COPY_FLAT, KERNEL_COPY_LINES, KERNEL_COPY_ELEMENTS, KERNEL_COPY_TILES } kernel_copy_way;
+typedef struct kernel_copying {
+    int from, to; /* qdnnDataType_t; U8, U16, U32, U64: any elements of that size */
+    kernel_copy_way way;
+    uint64_t lanes; /* threads that share a line */
+} kernel_copying;
+
 /* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. */
 typedef struct kernel_spec {
     qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
     /* dequantize: only the rows in a list are read; quantize_dynamic: rows are written to the places in a
      * list */
     int row_index;
+    int index_type; /* qdnnDataType_t of the list: I32, I64 */
     /* with row_index, quantize_dynamic: rows of x, and slots and heads of the codes, need not be adjacent */
     int strided;
     kernel_stored stored;
@@ -252,6 +261,7 @@ typedef struct kernel_spec {
     kernel_pointwise pointwise;
     kernel_rope rope;
     kernel_kv kv;
+    kernel_copying copy;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
@@ -442,6 +452,10 @@ typedef enum {
     KERNEL_POINTWISE_QUANTIZED,
     KERNEL_ROPE, /* and what is written into a KV cache of plain elements */
     KERNEL_ROPE_QUANTIZED,
+    KERNEL_QUANTIZE_ROWS, /* blocks, into the rows of a table that a list names */
+    KERNEL_COPY,
+    KERNEL_GATHER,
+    KERNEL_SCATTER,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -556,6 +570,11 @@ typedef struct kernel_cache {
     uint64_t page_slots, page_stride, slot_stride, head_stride;
 } kernel_cache;
 
+/* Copies: the two dimensions between m and columns, and the strides of these and of columns, in elements. */
+typedef struct kernel_lines {
+    uint64_t dims[2], x[3], y[3];
+} kernel_lines;
+
 /* The sizes that an operation works on: a matrix; a flat tensor is a matrix of one row. */
 typedef struct kernel_problem {
     uint64_t rows, columns;
@@ -567,6 +586,7 @@ typedef struct kernel_problem {
     kernel_cache cache; /* with strided; the stride between rows of x is then x_stride. KV caches: the keys */
     kernel_cache values;                    /* KV caches: the values, with the same page_slots */
     uint64_t pages, table_pages, positions; /* KV caches; rows of rope's tables */
+    kernel_lines lines;
     /* Products: rows and columns are those of the weights; with several experts, those of one expert. */
     uint64_t m;                  /* rows of x and y */
     uint64_t x_stride, y_stride; /* elements from one row to the next */
@@ -680,6 +700,10 @@ void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_pr
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
 /* The same for KERNEL_PRODUCT_STREAM; `grouped`: with experts. */
 uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows);
+
+/* Sets the lanes that suit lines of so many columns, for a copy whose way is set, and for rows by index. No byte depends on
+ * them. */
+void kernel_copy_choose(kernel_spec *spec, uint64_t columns);
 
 /* The number of scales of a matrix; 0 for an empty one. */
 uint64_t kernel_groups(const kernel_spec *spec, const kernel_problem *problem);

@@ -2,6 +2,7 @@
 #include "kernels/operations.h"
 
 #include "kernels/cache/cache.h"
+#include "kernels/copy/copy.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/integer/integer.h"
 #include "kernels/gemm/routes.h"
@@ -92,6 +93,16 @@
     .is_empty = rope_is_empty, .operand = rope_operand, .text = rope_text, .complete = rope_complete,        \
     .geometry = rope_geometry, .emit = emit_rope, .steps = rope_steps
 
+/* Rows of a table by index: read, and written. */
+#define MOVED_ROWS                                                                                           \
+    .keys = KERNEL_KEYS(KERNEL_KEY(FROM), KERNEL_KEY(TO), KERNEL_KEY(LANES), KERNEL_KEY(INDEX_TYPE)),        \
+    .fixes = fix_move_rows, .reads = OPERAND(X) | OPERAND(ROW_INDEX), .writes = OPERAND(Y),                  \
+    .numbers =                                                                                               \
+        A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(TABLE_ROWS) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE),    \
+    .is_a_kernel = copy_is_a_kernel, .is_empty = copy_is_empty, .operand = move_rows_operand,                \
+    .text = move_rows_text, .complete = move_rows_complete, .geometry = copy_geometry,                       \
+    .steps = move_rows_steps
+
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
 {
@@ -105,6 +116,11 @@ static void fix_scale(kernel_spec *spec)
 {
     if (!spec->stored.nested)
         spec->quantize.division = QDNN_DIVIDE_EXACT;
+}
+
+static void fix_quantize_rows(kernel_spec *spec)
+{
+    spec->row_index = 1;
 }
 
 static void fix_nest(kernel_spec *spec)
@@ -149,7 +165,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .keys = KERNEL_KEYS(KERNEL_KEY(DATA), SIDECARS, ZEROS, KERNEL_KEY(GROUP_INDEX), CODES,
                                             KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION), KERNEL_KEY(FLOOR),
                                             KERNEL_KEY(RANGE), KERNEL_KEY(MX_ROUNDING), KERNEL_KEY(ROW_INDEX),
-                                            KERNEL_KEY(STRIDED)),
+                                            KERNEL_KEY(INDEX_TYPE), KERNEL_KEY(STRIDED)),
                         .fixes = fix_dynamic,
                         .reads = OPERAND(X) | OPERAND(GLOBAL_SCALE) | OPERAND(ROW_INDEX),
                         .writes = OPERAND(CODES) | OPERAND(SCALE) | OPERAND(ZERO),
@@ -157,6 +173,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                         .geometry = dynamic_geometry,
                         .emit = emit_dynamic,
                         .steps = dynamic_steps},
+    [KERNEL_QUANTIZE_ROWS] = {.name = "quantize_rows",
+                              .keys = KERNEL_KEYS(KERNEL_KEY(DATA), KERNEL_KEY(INDEX_TYPE)),
+                              .fixes = fix_quantize_rows,
+                              .reads = OPERAND(X) | OPERAND(ROW_INDEX),
+                              .writes = OPERAND(CODES),
+                              .geometry = tile_geometry,
+                              .emit = emit_block_quantize,
+                              .steps = tile_steps},
     [KERNEL_REPACK] = {.name = "repack",
                        .keys = KERNEL_KEYS(CODES, KERNEL_KEY(TO_LAYOUT), KERNEL_KEY(TO_NIBBLE_ORDER),
                                            KERNEL_KEY(TO_CODE)),
@@ -426,6 +450,24 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                                KERNEL_KEY(ROUNDING), KERNEL_KEY(DIVISION), KERNEL_KEY(FLOOR)),
                                .fixes = fix_rope_quantized,
                                ROPE_ROW},
+    [KERNEL_COPY] = {.name = "copy",
+                     .keys =
+                         KERNEL_KEYS(KERNEL_KEY(FROM), KERNEL_KEY(TO), KERNEL_KEY(WAY), KERNEL_KEY(LANES)),
+                     .fixes = fix_copy,
+                     .reads = OPERAND(X),
+                     .writes = OPERAND(Y),
+                     .numbers = A_NUMBER(M),
+                     .counts = copy_numbers,
+                     .is_a_kernel = copy_is_a_kernel,
+                     .is_empty = copy_is_empty,
+                     .size = copy_size,
+                     .text = copy_text,
+                     .complete = copy_complete,
+                     .geometry = copy_geometry,
+                     .emit = emit_copy,
+                     .steps = copy_steps},
+    [KERNEL_GATHER] = {.name = "gather", MOVED_ROWS, .emit = emit_gather},
+    [KERNEL_SCATTER] = {.name = "scatter", MOVED_ROWS, .emit = emit_scatter},
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .reads = OPERAND(CODES),
                           .writes = OPERAND(REPACKED),

@@ -51,6 +51,14 @@ typedef enum {
     NUMBER_PAGES,
     NUMBER_TABLE_PAGES,
     NUMBER_POSITIONS,
+    NUMBER_DIM_1, /* from here on: kernel_lines */
+    NUMBER_DIM_2,
+    NUMBER_X_STRIDE_1,
+    NUMBER_X_STRIDE_2,
+    NUMBER_X_STRIDE_3,
+    NUMBER_Y_STRIDE_1,
+    NUMBER_Y_STRIDE_2,
+    NUMBER_Y_STRIDE_3,
     NUMBERS
 } kernel_number;
 

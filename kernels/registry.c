@@ -25,6 +25,9 @@ enum {
     {#kernel, operation, words, &operation_rows[KERNEL_##constant], &format_none},
 #define PREPACK_ROW(format, words) ROW_1(prepack, PREPACK, format, words " in the order of tensor cores")
 
+#define QUANTIZE_ROWS_ROW(format, words)                                                                     \
+    ROW_1(quantize_rows, QUANTIZE_ROWS, format, "rows into the places of a table of " words)
+
 /* One row per line. */
 /* clang-format off */
 const kernel_row kernel_rows[] = {
@@ -71,6 +74,22 @@ const kernel_row kernel_rows[] = {
     PREPACK_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
     PREPACK_ROW(gguf_nvfp4, "GGUF NVFP4 blocks")
     PREPACK_ROW(gguf_q2_0, "GGUF Q2_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q4_0, "GGUF Q4_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q4_1, "GGUF Q4_1 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q5_0, "GGUF Q5_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q5_1, "GGUF Q5_1 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q8_0, "GGUF Q8_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q8_1, "GGUF Q8_1 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q2_k, "GGUF Q2_K blocks")
+    QUANTIZE_ROWS_ROW(gguf_q3_k, "GGUF Q3_K blocks")
+    QUANTIZE_ROWS_ROW(gguf_q4_k, "GGUF Q4_K blocks")
+    QUANTIZE_ROWS_ROW(gguf_q5_k, "GGUF Q5_K blocks")
+    QUANTIZE_ROWS_ROW(gguf_q6_k, "GGUF Q6_K blocks")
+    QUANTIZE_ROWS_ROW(gguf_tq1_0, "GGUF TQ1_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_tq2_0, "GGUF TQ2_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q1_0, "GGUF Q1_0 blocks")
+    QUANTIZE_ROWS_ROW(gguf_q2_0, "GGUF Q2_0 blocks")
     /* The first of two passes that compute scales; the format named here stands for all whose scale is
      * computed from such a range. */
     {"range_absmax", NULL, "absmax of parts of groups, in f32; scale_... of these gives the scales of whole groups",
@@ -117,6 +136,9 @@ const kernel_row kernel_rows[] = {
     ROW_1(rope, ROPE_QUANTIZED, int4, "rotary positions, keys and values to INT4 in a KV cache")
     ROW_1(rope, ROPE_QUANTIZED, e4m3, "rotary positions, keys and values to E4M3 (FP8) in a KV cache")
     ROW_1(rope, ROPE_QUANTIZED, e5m2, "rotary positions, keys and values to E5M2 (FP8) in a KV cache")
+    PLAIN_ROW(copy, COPY, "rows.copy", "a copy between strides and types")
+    PLAIN_ROW(gather, GATHER, "rows.gather", "rows of a table, by a list of their numbers")
+    PLAIN_ROW(scatter, SCATTER, "rows.scatter", "rows into the places of a table that a list names")
     PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "transposed matrices of bytes")
     PLAIN_ROW(int4_top_join, TOP_JOIN, NULL, "the largest elements in each row, from those of its parts")
     PLAIN_ROW(long_sum, LONG_SUM, NULL, "partial sums of lists, 4096 terms each, in the order of the long sum")

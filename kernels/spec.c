@@ -127,6 +127,23 @@ static const choice phases[] = {{"whole", KERNEL_PHASE_WHOLE},
                                 {"join", KERNEL_PHASE_JOIN},
                                 {0}};
 static const choice tiles[] = {{"1", 1}, {"4", 4}, {"64", 64}, {"128", 128}, {0}};
+static const choice index_types[] = {{"i32", QDNN_DATA_I32}, {"i64", QDNN_DATA_I64}, {0}};
+static const choice cast_types[] = {{"f32", QDNN_DATA_F32},
+                                    {"f16", QDNN_DATA_F16},
+                                    {"bf16", QDNN_DATA_BF16},
+                                    {"f64", QDNN_DATA_F64},
+                                    {"e4m3", QDNN_DATA_F8E4M3},
+                                    {"e5m2", QDNN_DATA_F8E5M2},
+                                    {"u8", QDNN_DATA_U8},
+                                    {"u16", QDNN_DATA_U16},
+                                    {"u32", QDNN_DATA_U32},
+                                    {"u64", QDNN_DATA_U64},
+                                    {0}};
+static const choice copy_ways[] = {{"flat", KERNEL_COPY_FLAT},
+                                   {"lines", KERNEL_COPY_LINES},
+                                   {"elements", KERNEL_COPY_ELEMENTS},
+                                   {"tiles", KERNEL_COPY_TILES},
+                                   {0}};
 static const choice top_indices[] = {{"i32", QDNN_DATA_I32}, {"f32", QDNN_DATA_F32}, {0}};
 
 /* One row per setting. A setting with choices is an int at `offset`; otherwise a field of 4 bytes is an f32

@@ -89,6 +89,8 @@ static unsigned operand_align(const kernel_row *row, const kernel_spec *spec, in
         return spec->stored.nested ? 1 : scale_bytes(spec->stored.scale);
     case QDNN_OPERAND_ZERO:
         return spec->stored.zero_packed ? 4 : element_bytes(spec->stored.zero);
+    case QDNN_OPERAND_ROW_INDEX:
+        return spec->index_type == QDNN_DATA_I64 ? 8 : 4;
     default:
         return 4;
     }
@@ -162,6 +164,14 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_PAGES] = {"pages", KERNEL_NUMBER, NUMBER_PAGES, 8},
     [NUMBER_TABLE_PAGES] = {"table_pages", KERNEL_NUMBER, NUMBER_TABLE_PAGES, 8},
     [NUMBER_POSITIONS] = {"positions", KERNEL_NUMBER, NUMBER_POSITIONS, 8},
+    [NUMBER_DIM_1] = {"dim_1", KERNEL_NUMBER, NUMBER_DIM_1, 8},
+    [NUMBER_DIM_2] = {"dim_2", KERNEL_NUMBER, NUMBER_DIM_2, 8},
+    [NUMBER_X_STRIDE_1] = {"x_stride_1", KERNEL_NUMBER, NUMBER_X_STRIDE_1, 8},
+    [NUMBER_X_STRIDE_2] = {"x_stride_2", KERNEL_NUMBER, NUMBER_X_STRIDE_2, 8},
+    [NUMBER_X_STRIDE_3] = {"x_stride_3", KERNEL_NUMBER, NUMBER_X_STRIDE_3, 8},
+    [NUMBER_Y_STRIDE_1] = {"y_stride_1", KERNEL_NUMBER, NUMBER_Y_STRIDE_1, 8},
+    [NUMBER_Y_STRIDE_2] = {"y_stride_2", KERNEL_NUMBER, NUMBER_Y_STRIDE_2, 8},
+    [NUMBER_Y_STRIDE_3] = {"y_stride_3", KERNEL_NUMBER, NUMBER_Y_STRIDE_3, 8},
 };
 
 const char *kernel_number_name(kernel_number number)
@@ -347,7 +357,15 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_VALUE_HEAD_STRIDE] = problem->values.head_stride,
                                  [NUMBER_PAGES] = problem->pages,
                                  [NUMBER_TABLE_PAGES] = problem->table_pages,
-                                 [NUMBER_POSITIONS] = problem->positions};
+                                 [NUMBER_POSITIONS] = problem->positions,
+                                 [NUMBER_DIM_1] = problem->lines.dims[0],
+                                 [NUMBER_DIM_2] = problem->lines.dims[1],
+                                 [NUMBER_X_STRIDE_1] = problem->lines.x[0],
+                                 [NUMBER_X_STRIDE_2] = problem->lines.x[1],
+                                 [NUMBER_X_STRIDE_3] = problem->lines.x[2],
+                                 [NUMBER_Y_STRIDE_1] = problem->lines.y[0],
+                                 [NUMBER_Y_STRIDE_2] = problem->lines.y[1],
+                                 [NUMBER_Y_STRIDE_3] = problem->lines.y[2]};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);
@@ -612,7 +630,7 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
     case QDNN_OPERAND_DX:
         return problem->rows * problem->columns * align;
     case QDNN_OPERAND_ROW_INDEX:
-        return problem->rows * 4;
+        return problem->rows * align;
     case QDNN_OPERAND_CODES:
         return is_prepacked(row, spec) ? prepacked_bytes(row, spec, p)
                                        : code_bytes(row, spec->stored.layout, p);

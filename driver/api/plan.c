@@ -250,6 +250,24 @@ qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescrip
     return QDNN_STATUS_SUCCESS;
 }
 
+qdnnStatus_t qdnnCreateQuantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                        qdnnQuantDescriptor_t quant, qdnnDataType_t indexType,
+                                        qdnnTensorDescriptor_t table, qdnnPlan_t *plan)
+{
+    CALL_BEGIN_WITH(handle, x, quant, indexType, table, plan);
+    CHECK_NOT_NULL(handle);
+    CHECK_TENSOR(x);
+    CHECK_NOT_NULL(quant);
+    CHECK_TENSOR(table);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_quantize_rows(x, quant, indexType, table, &r));
+    CHECK_STATUS(plan_create(handle, &r, plan));
+    plan_typed(*plan, QDNN_OPERAND_X, x->type);
+    plan_typed(*plan, QDNN_OPERAND_ROW_INDEX, indexType);
+    return QDNN_STATUS_SUCCESS;
+}
+
 qdnnStatus_t qdnnCreateRepackPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t tensor,
                                   qdnnQuantDescriptor_t quantFrom, qdnnQuantDescriptor_t quantTo,
                                   qdnnPlan_t *plan)

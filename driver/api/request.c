@@ -357,6 +357,57 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
     return QDNN_STATUS_SUCCESS;
 }
 
+/* Rows of x as one matrix, whose groups lie within rows. */
+static qdnnStatus_t check_whole_groups(const request *r)
+{
+    char reason[256];
+    if (format_facts_of(r->row->format)->block != QDNN_BLOCK_NONE)
+        return QDNN_STATUS_SUCCESS;
+    if (!kernel_is_emitted(r->row, &r->spec, reason, sizeof reason))
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);
+    if (r->repeats > 1 || r->problem.columns % r->spec.stored.group_size != 0)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "rows have %llu elements, and groups %llu; rows with places of their own consist of "
+            "whole groups; fix: QDNN_QUANT_GROUP_SIZE that divides them",
+            (unsigned long long)r->problem.columns, (unsigned long long)r->spec.stored.group_size);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t request_make_quantize_rows(const struct qdnnTensorDescriptor *x,
+                                        const struct qdnnQuantDescriptor *quant, qdnnDataType_t index,
+                                        const struct qdnnTensorDescriptor *table, request *out)
+{
+    const bool is_block = quant->values[QDNN_QUANT_BLOCK_FORMAT] != QDNN_BLOCK_NONE;
+    const kernel_problem places = problem_of(table);
+    CHECK_STATUS(request_make(is_block ? KERNEL_QUANTIZE_ROWS : KERNEL_DYNAMIC, x, quant, out));
+    CHECK_STATUS(check_whole_groups(out));
+    CHECK_STATUS(request_check_packed(table));
+    if (places.columns != out->problem.columns)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "x has rows of %llu elements, and table rows of %llu; fix: the same for both",
+                          (unsigned long long)out->problem.columns, (unsigned long long)places.columns);
+    CHECK_STATUS(request_check_index(index, places.rows));
+    out->problem.table_rows = places.rows;
+    out->spec.row_index = 1;
+    out->spec.index_type = (int)index;
+    out->takes_rows = true;
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t request_check_index(qdnnDataType_t type, uint64_t rows)
+{
+    if (type != QDNN_DATA_I32 && type != QDNN_DATA_I64)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "indexType is %d; it must be QDNN_DATA_I32 or QDNN_DATA_I64", (int)type);
+    if (type == QDNN_DATA_I32 && rows > INT32_MAX)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "table has %llu rows, which numbers of i32 do not reach; fix: QDNN_DATA_I64",
+                          (unsigned long long)rows);
+    return QDNN_STATUS_SUCCESS;
+}
+
 /* ---- Repacking ---- */
 
 /* The codes of both descriptors as one specification; each is legal by itself. */

@@ -40,6 +40,14 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
                                const struct qdnnQuantDescriptor *quant, const struct qdnnTensorDescriptor *y,
                                request *out);
 
+/* Quantizing rows of x into the rows of a table that a list names. */
+qdnnStatus_t request_make_quantize_rows(const struct qdnnTensorDescriptor *x,
+                                        const struct qdnnQuantDescriptor *quant, qdnnDataType_t index,
+                                        const struct qdnnTensorDescriptor *table, request *out);
+
+/* Whether a list may have that type, for a table of so many rows. */
+qdnnStatus_t request_check_index(qdnnDataType_t type, uint64_t rows);
+
 /* Quantizing keys or values of new tokens, one scale per head and token; into a tensor of x's own shape if
  * `cache` is null, else into the slots given by a list. */
 qdnnStatus_t request_make_kv(const struct qdnnTensorDescriptor *x, const struct qdnnQuantDescriptor *quant,

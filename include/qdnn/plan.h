@@ -96,6 +96,21 @@ QDNN_API qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTens
                                                    qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
                                                    qdnnPlan_t *plan);
 
+/* Plans the quantization of rows into the rows of a table that a list names (a cache of any kind, an embedding that is updated).
+ * Operands: X, ROW_INDEX and, where the descriptor has one, GLOBAL_SCALE are read, CODES and SCALE (and ZERO) are written:
+ * those of the table. Row i of x is quantized by itself, as qdnnCreateDynamicQuantizePlan (blocks: qdnnCreateQuantizePlan) does,
+ * and becomes row index[i] of the table; if the table does not have it, the row is left out. Other rows keep every byte. No two
+ * indices may be the same.
+ *   x           the new rows: all dimensions but the last make the rows
+ *   quant       blocks that can be quantized; or layout BYTES and flat groups of a multiple of 8 that divide a row
+ *   indexType   I32 or I64: type of ROW_INDEX
+ *   table       of any type: only its dimensions count
+ *   plan        receives it. It may be executed with fewer rows
+ * Other arguments and statuses as for qdnnCreateScalePlan; _BAD_PARAM_SHAPE_MISMATCH also for rows of different lengths. */
+QDNN_API qdnnStatus_t qdnnCreateQuantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                                 qdnnQuantDescriptor_t quant, qdnnDataType_t indexType,
+                                                 qdnnTensorDescriptor_t table, qdnnPlan_t *plan);
+
 /* Plans the conversion of codes to another layout, nibble order or code kind; scales and zeros are not
  * touched. The codes keep their values, except between unsigned and signed codes, where values and zero
  * points differ by 2^(bits - 1). Operands: CODES is read, REPACKED is written.

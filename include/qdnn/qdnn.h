@@ -10,6 +10,7 @@
  *   integer.h   integer products: codes times codes, convolutions
  *   norm.h      RMS norm and layer norm, with a residual in front and quantization behind
  *   cache.h     KV caches: how keys and values lie in memory
+ *   copy.h      copies between strides and types, rows of a table by index
  *   pointwise.h operations on each element, gated functions, with quantization behind
  *   rope.h      rotary positions, and writing keys and values into a KV cache
  *   schedule.h  lists of plans that one call runs
@@ -27,6 +28,7 @@
 #include <qdnn/types.h>
 
 #include <qdnn/cache.h>
+#include <qdnn/copy.h>
 #include <qdnn/handle.h>
 #include <qdnn/integer.h>
 #include <qdnn/log.h>

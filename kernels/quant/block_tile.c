@@ -9,9 +9,15 @@ unsigned block_quantize_threads(const block_layout *layout)
     return layout->search ? BLOCK_TILE / layout->search->elements : BLOCK_QUANTIZE_THREADS;
 }
 
+static bool makes_codes(const kernel_row *row)
+{
+    const kernel_operation operation = kernel_operation_of(row);
+    return operation == KERNEL_QUANTIZE || operation == KERNEL_QUANTIZE_ROWS;
+}
+
 kernel_geometry block_geometry(const kernel_row *row)
 {
-    bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
+    bool to_codes = makes_codes(row);
     return (kernel_geometry){.block = to_codes ? block_quantize_threads(block_layout_of(row->format))
                                                : BLOCK_DEQUANTIZE_THREADS,
                              .elements_per_block = BLOCK_TILE};
@@ -20,7 +26,7 @@ kernel_geometry block_geometry(const kernel_row *row)
 block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, unsigned threads)
 {
     kernel_args args = kernel_declare(b, row, spec);
-    bool to_codes = kernel_operation_of(row) == KERNEL_QUANTIZE;
+    bool to_codes = makes_codes(row);
     block_tile t = {
         .layout = block_layout_of(row->format), .data = spec->data, .threads = threads, .packs = to_codes};
     const unsigned bytes = BLOCK_TILE / t.layout->elements * t.layout->bytes;
@@ -39,6 +45,7 @@ block_tile block_tile_begin(ptx_builder *b, const kernel_row *row, const kernel_
     t.stage = stage_of_bytes(b, "blocks", bytes, threads);
     if (spec->row_index)
         t.rows = (block_rows){.index = args.operand[QDNN_OPERAND_ROW_INDEX],
+                              .type = spec->index_type,
                               .table = args.operand[QDNN_OPERAND_CODES],
                               .table_rows = args.number[NUMBER_TABLE_ROWS],
                               .columns = args.number[NUMBER_COLUMNS],
@@ -195,7 +202,7 @@ static ptx_val row_of_unit(ptx_builder *b, const row_walk *w, ptx_val unit, ptx_
 /* The row number in the table; 0 if there is no such row. */
 static ptx_val table_row(ptx_builder *b, const block_rows *r, ptx_val row, ptx_val *known)
 {
-    ptx_val number = ptx_cvt(b, PTX_U64, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, r->index, row, 4), 0));
+    ptx_val number = emit_row_number(b, r->type, r->index, row, (ptx_val){0});
     *known = ptx_setp(b, PTX_LT, number, r->table_rows);
     return ptx_selp(b, number, ptx_u64(b, 0), *known);
 }
@@ -210,20 +217,28 @@ ptx_val block_tile_knows(ptx_builder *b, const block_tile *t, ptx_val element)
     return known;
 }
 
-/* In units that divide the row size and match the alignment of the table. */
-static void gather_units(ptx_builder *b, const block_tile *t, const row_walk *w, ptx_val row_bytes,
-                         unsigned width)
+/* In units that divide the row size and match the alignment of the table. Blocks of a row that does not exist stay where they
+ * are; what is loaded in their place is not used. */
+static void move_units(ptx_builder *b, const block_tile *t, const row_walk *w, ptx_val row_bytes,
+                       unsigned width)
 {
     ptx_val total = ptx_mul(b, t->count, (int)t->layout->bytes), known, offset;
     block_turns turns = block_tile_turns(t, tile_bytes(t->layout), width, false);
     ptx_val at = block_tile_for(b, t, turns, ptx_mul(b, ptx_tid_x(b), (int)width), total, width);
     ptx_val row = table_row(b, &t->rows, row_of_unit(b, w, at, &offset), &known);
-    ptx_val from = ptx_add(b, ptx_mad(b, row, row_bytes, t->rows.table), offset);
-    copy_in(b, from, ptx_add(b, t->stage.shared, at), width);
+    ptx_val global = ptx_add(b, ptx_mad(b, row, row_bytes, t->rows.table), offset);
+    if (t->packs) {
+        ptx_if(b, known);
+        copy_out(b, global, ptx_add(b, t->stage.shared, at), width);
+        ptx_end_if(b);
+    } else {
+        copy_in(b, global, ptx_add(b, t->stage.shared, at), width);
+    }
     block_tile_end_for(b, turns);
 }
 
-static void gather(ptx_builder *b, const block_tile *t)
+/* Between the table and shared memory. */
+static void move_rows(ptx_builder *b, const block_tile *t)
 {
     const unsigned log = ceil_log2(t->layout->elements);
     ptx_val size = ptx_u64(b, t->layout->bytes);
@@ -232,22 +247,22 @@ static void gather(ptx_builder *b, const block_tile *t)
     ptx_val both = ptx_or(b, t->rows.table, row_bytes);
     ptx_uniform(b);
     ptx_if(b, emit_aligned(b, both, LOAD_BYTES));
-    gather_units(b, t, &w, row_bytes, LOAD_BYTES);
+    move_units(b, t, &w, row_bytes, LOAD_BYTES);
     ptx_else(b);
     ptx_uniform(b);
     ptx_if(b, emit_aligned(b, both, 4));
-    gather_units(b, t, &w, row_bytes, 4);
+    move_units(b, t, &w, row_bytes, 4);
     ptx_else(b);
-    gather_units(b, t, &w, row_bytes, 1);
+    move_units(b, t, &w, row_bytes, 1);
     ptx_end_if(b);
     ptx_end_if(b);
-    ptx_syncthreads(b);
 }
 
 void block_tile_load(ptx_builder *b, const block_tile *t)
 {
     if (t->rows.index.kind != PTX_NOTHING) {
-        gather(b, t);
+        move_rows(b, t);
+        ptx_syncthreads(b);
         return;
     }
     ptx_uniform(b);
@@ -261,6 +276,11 @@ void block_tile_load(ptx_builder *b, const block_tile *t)
 
 void block_tile_store(ptx_builder *b, const block_tile *t)
 {
+    if (t->rows.index.kind != PTX_NOTHING) {
+        ptx_syncthreads(b);
+        move_rows(b, t);
+        return;
+    }
     ptx_uniform(b);
     ptx_if(b, t->whole);
     stage_store(b, &t->stage, t->blocks);

@@ -17,14 +17,15 @@ enum {
 /* Threads of the quantize kernel; for K-quants, one per sub-block. */
 unsigned block_quantize_threads(const block_layout *layout);
 
-/* Rows of a table, in the order of a list. A tile begins within a row of the result and may extend into
- * others. */
+/* Rows of a table, in the order of a list: those that are dequantized, or that quantized rows are put into. A tile begins
+ * within a row of the plain tensor and may extend into others. */
 typedef struct block_rows {
     ptx_val index;      /* pointer to the row numbers; empty if there is no list */
+    int type;           /* qdnnDataType_t of these */
     ptx_val table;      /* pointer to the blocks of the first row */
     ptx_val table_rows; /* u64 */
     ptx_val columns;    /* u64 */
-    ptx_val first;      /* u64: the tile's first element in the result */
+    ptx_val first;      /* u64: the tile's first element in the plain tensor */
 } block_rows;
 
 typedef struct block_tile {
@@ -39,7 +40,7 @@ typedef struct block_tile {
     ptx_val is_aligned; /* predicate: its elements are aligned */
     stage stage;        /* the blocks in shared memory */
     bool packs;         /* to blocks */
-    block_rows rows;    /* for dequantizing the rows in a list */
+    block_rows rows;    /* for the rows in a list */
 } block_tile;
 
 /* Declares what both kernels need. If there is nothing to do, the whole thread block exits. */

@@ -55,6 +55,8 @@ bool dynamic_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *e
 void fix_dynamic(kernel_spec *spec)
 {
     spec->strided = spec->strided && spec->row_index;
+    if (!spec->row_index)
+        spec->index_type = QDNN_DATA_I32;
 }
 
 kernel_geometry dynamic_geometry(const kernel_row *row, const kernel_spec *spec)
@@ -276,9 +278,8 @@ static ptx_val find_place(ptx_builder *b, dynamic_kernel *k, const kernel_args *
     if (!spec->row_index)
         return exists;
     ptx_val columns = args->number[NUMBER_COLUMNS], row = ptx_div(b, k->first, columns);
-    ptx_val at = ptx_at(b, args->operand[QDNN_OPERAND_ROW_INDEX], row, 4);
-    ptx_val number = ptx_ld_if(b, exists, PTX_GLOBAL, PTX_NC, PTX_U32, at, 0, ptx_u32(b, 0));
-    ptx_val to = ptx_cvt(b, PTX_U64, number), in_row = ptx_sub(b, k->first, ptx_mul(b, row, columns));
+    ptx_val to = emit_row_number(b, spec->index_type, args->operand[QDNN_OPERAND_ROW_INDEX], row, exists);
+    ptx_val in_row = ptx_sub(b, k->first, ptx_mul(b, row, columns));
     k->to_first = ptx_mad(b, to, columns, in_row);
     k->to_group = emit_divide(b, k->to_first, spec->stored.group_size);
     if (spec->strided)

@@ -303,8 +303,7 @@ static qdnnStatus_t create_integer_plan(scene *s, int which)
     return status;
 }
 
-/* A token with one head, and a cache with one slot. */
-/* A norm, a function of each element, rope. */
+/* A norm, a function of each element, rope, a copy. */
 static qdnnStatus_t create_row_plan(scene *s, int which)
 {
     const qdnnNorm_t norm = {.size = sizeof norm};
@@ -319,12 +318,15 @@ static qdnnStatus_t create_row_plan(scene *s, int which)
         status = qdnnCreateNormPlan(s->handle, &norm, x, x, NULL, &s->plans[which]);
     else if (status == QDNN_STATUS_SUCCESS && which == 7)
         status = qdnnCreatePointwisePlan(s->handle, &relu, x, NULL, x, NULL, &s->plans[which]);
+    else if (status == QDNN_STATUS_SUCCESS && which == 9)
+        status = qdnnCreateCopyPlan(s->handle, x, x, &s->plans[which]);
     else if (status == QDNN_STATUS_SUCCESS)
         status = qdnnCreateRopePlan(s->handle, &rope, x, x, NULL, NULL, &s->plans[which]);
     qdnnDestroyTensorDescriptor(x);
     return status;
 }
 
+/* A token with one head, and a cache with one slot. */
 static qdnnStatus_t create_kv_plan(scene *s, int which)
 {
     const int64_t dims[] = {1, 1, SCENE_KV};
@@ -719,6 +721,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreateNormPlan", create_row_plan, 6, ON_DEVICE},
     {"qdnnCreatePointwisePlan", create_row_plan, 7, ON_DEVICE},
     {"qdnnCreateRopePlan", create_row_plan, 8, ON_DEVICE},
+    {"qdnnCreateCopyPlan", create_row_plan, 9, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
     {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
@@ -777,6 +780,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of the norm", destroy_plan, 6, ON_HOST},
     {"qdnnDestroyPlan of the function", destroy_plan, 7, ON_HOST},
     {"qdnnDestroyPlan of rope", destroy_plan, 8, ON_HOST},
+    {"qdnnDestroyPlan of the copy", destroy_plan, 9, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},

@@ -207,7 +207,7 @@ TEST_CASE(ApiTools, EmittedTextsAreWritten)
     }
     process_result files = process_run("ls %s | wc -l", directory);
     /* And those of a cache; those of LSQ, prepacking, products and rows are the same in all three. */
-    CHECK_EQ_I64(atoi(files.output), 22);
+    CHECK_EQ_I64(atoi(files.output), 23);
     process_free(&files);
     *strrchr(directory, '/') = 0;
     temp_dir_remove(directory);

@@ -75,7 +75,9 @@ bool row_operands_check(qdnnHandle_t handle, qdnnPlan_t plan, const row_operands
              device_buffer_write(&at[i], o->before);
         bindings[i] = (qdnnBinding_t){.operand = o->operand, .pointer = device_buffer_at(&at[i])};
     }
-    ok = ok && CHECK_QDNN(qdnnExecuteRows(handle, plan, rows, bindings, all->count, NULL, 0)) &&
+    ok = ok &&
+         CHECK_QDNN(rows < 0 ? qdnnExecute(handle, plan, bindings, all->count, NULL, 0)
+                             : qdnnExecuteRows(handle, plan, rows, bindings, all->count, NULL, 0)) &&
          CHECK_QDNN(qdnnSynchronize(handle));
     for (int i = 0; i < all->count; i++) {
         if (ok)

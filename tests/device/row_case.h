@@ -31,7 +31,7 @@ uint8_t *row_operands_result(row_operands *all, qdnnOperand_t operand, size_t ro
 uint8_t *row_operands_cache(row_operands *all, qdnnOperand_t operand, size_t bytes);
 void row_operands_free(row_operands *all);
 
-/* Executes the plan for that many rows, and compares every byte: later rows keep theirs. */
+/* Executes the plan for that many rows, or as a whole (-1), and compares every byte: later rows keep theirs. */
 bool row_operands_check(qdnnHandle_t handle, qdnnPlan_t plan, const row_operands *all, int64_t rows);
 
 /* Random values of a type: normal ones; every so often also subnormal, infinite and NaN. */

@@ -199,7 +199,7 @@ TEST_CASE(ParityGrid, MatricesMeetEveryValue)
     }
 }
 
-/* Codes in another order, products, and operations on rows with quantization behind. */
+/* Codes in another order, products, rows that are quantized by index, and operations on rows with quantization behind. */
 static bool has_tests_of_its_own(const kernel_row *row)
 {
     switch (kernel_operation_of(row)) {
@@ -208,6 +208,7 @@ static bool has_tests_of_its_own(const kernel_row *row)
     case KERNEL_NORM_QUANTIZED:
     case KERNEL_POINTWISE_QUANTIZED:
     case KERNEL_ROPE_QUANTIZED:
+    case KERNEL_QUANTIZE_ROWS:
         return true;
     default:
         return kernel_is_product(row);

@@ -418,6 +418,67 @@ static bool rope_data(launcher_case *c)
     return true;
 }
 
+/* Rows by index: a permutation, so that all of the result is written. */
+enum { MOVED_ROWS = 11, MOVED_COLUMNS = 131 };
+
+static int64_t moved_row(int64_t i)
+{
+    return i * 4 % MOVED_ROWS;
+}
+
+static void list_rows(launcher_case *c, int64_t index[MOVED_ROWS])
+{
+    int32_t *list = integer_buffer(&c->buffers, QDNN_OPERAND_ROW_INDEX, MOVED_ROWS * sizeof *list, false);
+    for (int i = 0; i < MOVED_ROWS; i++)
+        list[i] = (int32_t)(index[i] = moved_row(i));
+    c->problem.table_rows = MOVED_ROWS;
+}
+
+static bool copy_data(launcher_case *c)
+{
+    const size_t bytes = MOVED_ROWS * MOVED_COLUMNS * sizeof(float);
+    float *x = integer_buffer(&c->buffers, QDNN_OPERAND_X, bytes, false),
+          *y = integer_buffer(&c->buffers, QDNN_OPERAND_Y, bytes, true);
+    int64_t index[MOVED_ROWS];
+    const ref_rows_spec rows = {QDNN_DATA_F32, QDNN_DATA_F32, MOVED_COLUMNS,
+                                MOVED_ROWS,    MOVED_COLUMNS, MOVED_COLUMNS};
+    fill_rows(MOVED_ROWS * MOVED_COLUMNS, x);
+    c->problem.m = MOVED_ROWS;
+    c->problem.columns = MOVED_COLUMNS;
+    switch (kernel_operation_of(c->row)) {
+    case KERNEL_GATHER:
+        list_rows(c, index);
+        ref_gather(&rows, MOVED_ROWS, x, index, y);
+        return true;
+    case KERNEL_SCATTER:
+        list_rows(c, index);
+        ref_scatter(&rows, MOVED_ROWS, x, index, y);
+        return true;
+    default:
+        memcpy(y, x, bytes);
+        return true;
+    }
+}
+
+static bool quantize_rows_data(launcher_case *c)
+{
+    const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
+    const int64_t columns = 2 * (int64_t)kernel_columns_multiple(c->row);
+    const size_t row_bytes = (size_t)ref_sizes_of(&ref, 1, columns).codes;
+    float *x = integer_buffer(&c->buffers, QDNN_OPERAND_X, (size_t)(MOVED_ROWS * columns) * 4, false);
+    uint8_t *codes = integer_buffer(&c->buffers, QDNN_OPERAND_CODES, MOVED_ROWS * row_bytes, true);
+    int64_t index[MOVED_ROWS];
+    row_fill(QDNN_DATA_F32, x, MOVED_ROWS * columns, SEED, false);
+    list_rows(c, index);
+    for (int64_t i = 0; i < MOVED_ROWS; i++) {
+        const ref_arrays to = {.codes = codes + (size_t)index[i] * row_bytes};
+        ref_quantize(&ref, 1, columns, x + i * columns, &to);
+    }
+    c->problem.rows = MOVED_ROWS;
+    c->problem.columns = (uint64_t)columns;
+    return true;
+}
+
 static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SCALE] = quant_data,
     [KERNEL_QUANTIZE] = quant_data,
@@ -449,6 +510,10 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_POINTWISE_QUANTIZED] = rows_data,
     [KERNEL_ROPE] = rope_data,
     [KERNEL_ROPE_QUANTIZED] = rope_data,
+    [KERNEL_QUANTIZE_ROWS] = quantize_rows_data,
+    [KERNEL_COPY] = copy_data,
+    [KERNEL_GATHER] = copy_data,
+    [KERNEL_SCATTER] = copy_data,
 };
 
 /* ---- Which launchers there are ---- */

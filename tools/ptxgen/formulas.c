@@ -39,6 +39,14 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_POINTWISE_QUANTIZED] = POINTWISE "; then the scales and codes of y",
     [KERNEL_ROPE] = ROPE,
     [KERNEL_ROPE_QUANTIZED] = ROPE ", with their scales and codes",
+    [KERNEL_QUANTIZE_ROWS] =
+        "row index[i] of the table = the blocks of row i of x, by the rule of their format; an index "
+        "that the table does not have leaves its row out",
+    [KERNEL_COPY] =
+        "y[i0,i1,i2,i3] = x[i0,i1,i2,i3], each side with strides of its own, rounded to the type of y",
+    [KERNEL_GATHER] = "y[i] = x[index[i]], rows of a table; NaN, or 0, for an index that it does not have",
+    [KERNEL_SCATTER] =
+        "y[index[i]] = x[i], rows of a table; an index that it does not have leaves its row out",
     [KERNEL_INT4_DOT] = "y = i32 sum of x[k] * w[k]",
     [KERNEL_INT4_DOT_SCALED] = "y = (f32(sum of x[k] * w[k]) * x_scale) * scale",
     [KERNEL_INT4_MATMUL] = "y[b,r] = (f32(sum over k of x[b,k] * w[r,k]) * scale[r]) * x_scale[b]",

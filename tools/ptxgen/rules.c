@@ -139,8 +139,10 @@ static void element_of(const tool_item *item, const kernel_spec *spec, int opera
         else
             type_of(spec, "zero", element);
         return;
-    case QDNN_OPERAND_GROUP_INDEX:
     case QDNN_OPERAND_ROW_INDEX:
+        type_of(spec, "index_type", element);
+        return;
+    case QDNN_OPERAND_GROUP_INDEX:
     case QDNN_OPERAND_EXPERT_INDEX:
         snprintf(element, 16, "i32");
         return;
@@ -347,7 +349,7 @@ static void size_of(const tool_item *item, const kernel_spec *spec, int operand,
         put_array(text, align, e.flat ? "n" : "rows * columns");
         return;
     case QDNN_OPERAND_ROW_INDEX:
-        put(text, "4 * rows");
+        put_array(text, align, "rows");
         return;
     case QDNN_OPERAND_CODES:
         if (kernel_is_product(item->row) && prepacked)
