@@ -227,7 +227,7 @@ struct vm_kernel {
     vm_shared_var *shared_vars;     /* that it uses, in the order of the text */
     int n_shared_vars;
     bool serial; /* its blocks must run on one thread */
-    bool has_wgmma;
+    bool has_wgmma, has_tcgen05;
     const pvm_inst *first_red; /* of global memory */
     ptxvm_status status;       /* why decoding failed */
     int n_sites;               /* number of ops in all codes */
@@ -332,6 +332,9 @@ static inline void vm_wake(vm_block *block)
 /* The kernel's printf: text appears in the order of the blocks, whatever the number of host threads. Returns
  * false, with the fault recorded, if there is no memory left or the limit is reached. */
 bool vm_print(vm_block *block, const char *text, size_t length);
+
+/* The op has computed with a model that is assumed, though its row in the report is published. */
+void vm_note_assumed(const vm_warp *warp, const vm_op *op);
 
 /* alloca: reserves `bytes` of the lane's local memory; returns false if the stack limit is reached.
  * stackrestore sets local_top itself. */

@@ -85,7 +85,8 @@ typedef enum {
     SPACE_GLOBAL,
     SPACE_LOCAL,
     SPACE_PARAM,
-    SPACE_SHARED
+    SPACE_SHARED,
+    SPACE_TENSOR /* tensor memory: bits 16..31 of an address are the lane, bits 0..15 the column */
 } pvm_space;
 
 /* Opcodes: the word before the first dot. mods.def lists them and every modifier that is not a type. */
@@ -147,6 +148,10 @@ typedef enum {
  *   mbarrier        S_SUB init inval expect_tx complete_tx arrive arrive_drop test_wait try_wait
  *                   pending_count; S_FLAG parity or noComplete; S_FLAG2 expect_tx (arrive.expect_tx)
  *   griddepcontrol  S_SUB launch_dependents wait; setmaxnreg S_SUB inc dec; brx S_SUB idx
+ *   tcgen05         S_SUB alloc dealloc relinquish_alloc_permit ld st cp shift mma commit fence::* wait::*; S_FLAG2
+ *                   cta_group::*; ld, st: S_SHAPE, S_NUM, S_FLAG pack::16b unpack::16b; ld.red: S_FLAG3 red with
+ *                   S_OP; cp: S_SHAPE, S_FLAG warpx*; mma: S_KIND, S_FLAG ashift, S_FLAG3 collector::a::*;
+ *                   commit: S_FLAG3 multicast::cluster
  *   ldmatrix        S_TYPE b16 or b8; with two formats S_TYPE b8x16 and S_TYPE2 b6x16_p32, b4x16_p64;
  *                   stmatrix S_TYPE
  *   wmma            S_SUB load store mma; S_FRAG, S_ALAYOUT, S_BLAYOUT; wmma.mma always has the types d a b c

@@ -40,6 +40,18 @@ typedef struct tensor_op {
  * mma, else null: the scales are 32 bits wide, the ids 16 bits. d may be the same registers as a, b or c. */
 bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op);
 
+/* The same for tcgen05.mma, by its .kind and its instruction descriptor. m is 16, as for wgmma: larger ones are worked
+ * in strips of 16 rows. */
+typedef struct tensor_tcgen05 {
+    unsigned kind; /* M_kind__f16 ... */
+    pvm_type dtype, atype, btype;
+    int n, scales;
+    bool satfinite, scale_ue4m3;
+    bool is_pair;     /* .cta_group::2 */
+    bool is_modified; /* by scale-input-d, .ashift ...: nobody has published what these do to rounding */
+} tensor_tcgen05;
+bool tensor_find_tcgen05(const tensor_tcgen05 *what, pvm_target device, tensor_op *op);
+
 /* wmma fragments: the matrix element that register `reg` of lane `lane` holds in its `part`-th piece (0 for
  * 32-bit and wider elements, else counted from the low bits). wmma.load, wmma.store and wmma.mma agree on it.
  * Returns false if the fragment has no such register. */
@@ -60,8 +72,13 @@ void tensor_movmatrix(uint32_t d[32], const uint32_t a[32]);
 enum { TENSOR_GROUP_DEPTH = 32, TENSOR_GROUP_COLUMNS = 256 };
 void tensor_multiply(const tensor_op *op, uint32_t *a, uint32_t *b, uint32_t *c);
 int tensor_depth(const tensor_op *op);
+/* The same with block scales: those of row i and of column j along k, as many as op->scales. */
+void tensor_multiply_scaled(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c,
+                            const uint8_t (*scale_a)[4], const uint8_t (*scale_b)[4]);
 /* The elements of 32 bits of memory of a or b, and how many they are. */
 int tensor_unpack(const tensor_op *op, pvm_type type, uint32_t word, uint32_t elements[8]);
+/* A result in f32 or f16 (its bits), times 2^-shift; what is lost below the least number is cut off. */
+uint32_t tensor_scaled_down(pvm_type type, uint32_t bits, int shift);
 /* The bit that negates an element. */
 uint32_t tensor_sign_bit(pvm_type type);
 /* a's registers, and c's and d's, each of 32 lanes, from and to such a matrix. */

@@ -8,7 +8,8 @@
  *   race.c       who accessed which byte last, and whether the accesses are ordered
  *   sync.c       barriers, member masks, cp.async
  *   bulk.c       cp.async.bulk
- *   flight.c     registers and shared memory that wgmma in flight use
+ *   flight.c     registers and shared memory that wgmma and tcgen05 in flight use
+ *   tmem.c       tensor memory
  *   counters.c   counts by op, and their totals; counters_print.c writes them
  *   paths.c      warps that execute every op equally often
  *
@@ -94,7 +95,7 @@ typedef struct check_region {
     _Atomic uint64_t *sectors;  /* bit i: accessed in this launch */
 } check_region;
 
-/* A word of shared memory that wgmma in flight read, the last of them at `site`. */
+/* A word of shared memory that products in flight read, the last of them at `site`. */
 typedef struct check_operand {
     uint32_t site;
     uint16_t count;
@@ -126,7 +127,8 @@ typedef struct block_check {
     check_operand
         *operands; /* by word of shared memory: products in flight that read it; null: not checked */
     int n_operands;
-    uint32_t fences[WARP]; /* by warp: wgmma.fence executed */
+    uint32_t fences[WARP];   /* by warp: wgmma.fence executed */
+    struct check_tmem *tmem; /* null: the kernel has no tcgen05 */
 } block_check;
 
 static inline vm_watch *vm_watch_of(const vm_warp *warp)
@@ -192,6 +194,8 @@ void check_signal(vm_warp *warp);
 void check_observe(vm_warp *warp);
 void check_proxy_fence(vm_warp *warp, uint32_t mask);
 void check_free_cells(check_region *region);
+/* Whether what another thread has done is ordered before what this lane does now. */
+bool check_is_ordered(const vm_warp *warp, int lane, const race_touch *past);
 
 /* ---- sync.c ---- */
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);
@@ -222,6 +226,10 @@ bool check_paths_finish(struct check_sums *sums, const vm_launch *launch, vm_wat
 void check_flight(vm_warp *warp, const vm_op *op, const check_op *info);
 void check_operand_write(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t offset,
                          uint64_t bytes);
+
+/* ---- tmem.c ---- */
+bool check_tmem_new(vm_block *block);
+void check_tmem_begin(vm_block *block);
 
 /* ---- counters.c ---- */
 void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask);

@@ -62,6 +62,7 @@ void check_count(vm_warp *warp, const vm_op *op, uint32_t active, uint32_t mask)
         case OP_mma:
         case OP_wmma:
         case OP_wgmma:
+        case OP_tcgen05:
             c->mma += info->class_of == PTXVM_CLASS_TENSOR;
             break;
         default:
@@ -277,6 +278,9 @@ static const char *mma_name(vm_pool *pool, const pvm_inst *inst)
         if (inst->mod[slots[i]])
             snprintf(types + strlen(types), sizeof types - strlen(types), "%s",
                      pvm_type_name(pvm_slot_type(inst, slots[i])));
+    if (inst->op == OP_tcgen05) /* the rest is in its descriptor */
+        return vm_pool_format(pool, "tcgen05%s%s", pvm_mod_text(inst->mod[S_FLAG2]),
+                              pvm_mod_text(inst->mod[S_KIND]));
     const char *shape = inst->mod[S_SHAPE] ? pvm_mod_text(inst->mod[S_SHAPE]) : ".";
     return vm_pool_format(pool, "%s%s", shape + 1, types);
 }

@@ -154,10 +154,19 @@ static const struct {
     {OP_brkpt, PTXVM_CLASS_OTHER},
 };
 
+static ptxvm_class class_of_tcgen05(unsigned sub)
+{
+    return sub == M_mma                                                  ? PTXVM_CLASS_TENSOR
+           : sub == M_ld || sub == M_st || sub == M_cp || sub == M_shift ? PTXVM_CLASS_MEMORY
+                                                                         : PTXVM_CLASS_CONTROL;
+}
+
 static ptxvm_class class_of(const pvm_inst *inst)
 {
     if (inst->op == OP_wmma)
         return inst->mod[S_SUB] == M_mma ? PTXVM_CLASS_TENSOR : PTXVM_CLASS_MEMORY;
+    if (inst->op == OP_tcgen05)
+        return class_of_tcgen05(inst->mod[S_SUB]);
     if (inst->op == OP_wgmma)
         return inst->mod[S_SUB] == M_mma_async ? PTXVM_CLASS_TENSOR : PTXVM_CLASS_CONTROL;
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
@@ -227,7 +236,7 @@ static bool describe_op(numbering *all, vm_code *code, const vm_op *op, check_op
     info->n_uses = (uint8_t)n;
     for (int i = 0; i < op->n_results; i++)
         if (ids[i] >= 0 && !op->operand[i].is_address && op->inst->op != OP_call &&
-            op->inst->op != OP_wgmma) /* flight.c: wgmma writes them later */
+            op->inst->op != OP_wgmma && op->inst->op != OP_tcgen05) /* flight.c: these write them later */
             uses[n++] = ids[i];
     if (op->lane.run && op->n_d > op->n_results)
         uses[n++] = number_of(all, (vm_slot)op->slots[op->n_results]);

@@ -1,6 +1,7 @@
-/* wgmma in flight: the registers of its result must not be accessed before the wait for it, those of a must not be
+/* wgmma and tcgen05 in flight. wgmma: the registers of its result must not be accessed before the wait for it, those of a must not be
  * written, and the shared memory that it reads must not change. Registers that the warp has accessed need a wgmma.fence
- * before a wgmma uses them; accumulators of one wgmma after another do not. */
+ * before a wgmma uses them; accumulators of one wgmma after another do not. tcgen05: the same for the registers of a
+ * load, and for shared memory. */
 #include "check.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct flight_register {
     uint16_t results, sources; /* products in flight that write it, and that read it as a */
     uint32_t fences;           /* how many fences had been executed when it was last accessed, plus 1 */
     int32_t line;              /* of that access */
-    int32_t product_line;      /* of the last product that uses it */
+    const pvm_inst *user;      /* the last product or load that uses it */
 } flight_register;
 
 struct check_flight {
@@ -37,14 +38,24 @@ void vm_check_flight_clear(vm_frame *frame)
     memset(frame->flight->registers, 0, n * sizeof *frame->flight->registers);
 }
 
+static const char *user_name(const pvm_inst *inst)
+{
+    unsigned sub = inst->mod[S_SUB];
+    return inst->op == OP_wgmma ? "wgmma"
+           : sub == M_ld        ? "tcgen05.ld"
+           : sub == M_cp        ? "tcgen05.cp"
+                                : "tcgen05.mma";
+}
+
 static void report(vm_warp *warp, const vm_op *op, const check_op *info, int32_t id, const flight_register *r,
                    const char *does)
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_IN_FLIGHT};
     vm_check_report(warp, op, vm_first(warp->active), &finding, -1,
-                    "%s %s %s, which the wgmma of line %d %s: wgmma.wait_group must come first",
-                    pvm_opcode_name(op->inst->op), does, check_register_name(op, info, id), r->product_line,
-                    r->results ? "has not written yet" : "may still read");
+                    "%s %s %s, which the %s of line %d %s: %s must come first", pvm_opcode_name(op->inst->op),
+                    does, check_register_name(op, info, id), user_name(r->user), r->user->line,
+                    r->results ? "has not written yet" : "may still read",
+                    r->user->op == OP_wgmma ? "wgmma.wait_group" : "tcgen05.wait::ld");
 }
 
 void check_flight(vm_warp *warp, const vm_op *op, const check_op *info)
@@ -91,7 +102,7 @@ static void begin_register(vm_warp *warp, const vm_op *op, int operand, bool is_
     }
     r->results += is_result;
     r->sources += !is_result;
-    r->product_line = op->inst->line;
+    r->user = op->inst;
     r->fences = 0;
 }
 
@@ -126,6 +137,29 @@ void vm_check_flight_end(vm_warp *warp, vm_frame *frame, const vm_op *op, int fi
     }
 }
 
+void vm_check_load_begin(vm_warp *warp, const vm_op *op)
+{
+    const check_op *info = warp->frame->flight ? check_op_of(warp, op) : NULL;
+    for (int i = 0; info && i < op->n_results; i++) {
+        if (info->id[i] < 0)
+            continue;
+        flight_register *r = &warp->frame->flight->registers[info->id[i]];
+        if (r->results || r->sources)
+            report(warp, op, info, info->id[i], r, "writes");
+        r->results++;
+        r->user = op->inst;
+        if (vm_watch_of(warp)->init) /* reading it is found here */
+            warp->frame->check->undefined[info->id[i]] = 0;
+    }
+}
+
+void vm_check_load_undefined(vm_warp *warp, vm_frame *frame, const vm_op *op, int i, uint32_t lanes)
+{
+    const check_op *info = frame ? &frame->code->check->ops[op - frame->code->ops] : NULL;
+    if (info && info->id[i] >= 0 && vm_watch_of(warp)->init)
+        frame->check->undefined[info->id[i]] = lanes;
+}
+
 void vm_check_flight_fence(vm_warp *warp)
 {
     if (warp->block->check)
@@ -136,17 +170,20 @@ void vm_check_flight_lost(vm_warp *warp, const vm_op *op)
 {
     ptxvm_finding finding = {.kind = PTXVM_FINDING_IN_FLIGHT};
     if (warp->block->watch && warp->block->watch->sync)
-        vm_check_report(
-            warp, op, 0, &finding, -1,
-            "the result of this wgmma is lost: its function returns with no wgmma.wait_group for it");
+        vm_check_report(warp, op, 0, &finding, -1,
+                        "the result of this %s is lost: its function returns with no %s for it",
+                        user_name(op->inst),
+                        op->inst->op == OP_wgmma ? "wgmma.wait_group" : "tcgen05.wait::ld");
 }
 
 /* ---- Shared memory ---- */
 
-void vm_check_operand(vm_warp *warp, const vm_op *op, uint64_t at, uint64_t bytes, bool begin)
+void vm_check_operand(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t at,
+                      uint64_t bytes, bool begin)
 {
-    block_check *check = warp->block->check;
-    vm_check_range(warp, op, 0, SPACE_SHARED, warp->block->shared_base + at, bytes, VM_LOAD);
+    block_check *check = block->check;
+    if (begin || op->inst->op == OP_wgmma) /* which the same warp waits for */
+        vm_check_range(warp, op, lane, SPACE_SHARED, block->shared_base + at, bytes, VM_LOAD);
     for (uint64_t word = at / 4; check->operands && word < (at + bytes) / 4; word++) {
         check_operand *operand = &check->operands[word];
         operand->count += begin ? 1 : -1;
@@ -166,9 +203,12 @@ void check_operand_write(vm_warp *warp, const vm_op *op, int lane, const vm_bloc
                 .kind = PTXVM_FINDING_IN_FLIGHT, .space = "shared", .address = offset, .access_bytes = bytes};
             vm_check_report(
                 warp, op, lane, &finding, -1,
-                "writes %llu bytes at shared address 0x%llx, which the wgmma of line %d may still read: "
-                "wgmma.wait_group must come first",
-                (unsigned long long)bytes, (unsigned long long)offset, other->inst->line);
+                "writes %llu bytes at shared address 0x%llx, which the %s of line %d may still read: "
+                "%s must come first",
+                (unsigned long long)bytes, (unsigned long long)offset, user_name(other->inst),
+                other->inst->line,
+                other->inst->op == OP_wgmma ? "wgmma.wait_group"
+                                            : "tcgen05.commit and a wait for its mbarrier");
             return;
         }
 }

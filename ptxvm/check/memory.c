@@ -83,8 +83,8 @@ void vm_check_region_copy(check_region *to, uint64_t to_offset, const check_regi
 
 const char *check_space_name(pvm_space space)
 {
-    static const char *const names[] = {"generic", "register", "special register", "const", "global", "local",
-                                        "param",   "shared"};
+    static const char *const names[] = {"generic", "register", "special register", "const", "global",
+                                        "local",   "param",    "shared",           "tensor"};
     return names[space];
 }
 
@@ -373,19 +373,20 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
     if (s.space == SPACE_SHARED && block->check->n_operands && kind & VM_STORE)
         check_operand_write(warp, op, lane, block, address - s.base, bytes);
     if (watch->race && s.region && s.space != SPACE_CONST) {
-        race_access a = {.warp = warp,
-                         .op = op,
-                         .mask = 1u << lane,
-                         .space = s.space,
-                         .owner = s.owner,
-                         .reads = kind & VM_LOAD,
-                         .writes = kind & VM_STORE,
-                         .uses_object =
-                             kind == VM_ATOMIC && s.space == SPACE_SHARED && !is_initialisation(inst),
-                         .reach = kind != VM_ATOMIC         ? REACH_NONE
-                                  : inst->op == OP_mbarrier ? check_reach(inst, NULL, NULL)
-                                                            : REACH_GRID,
-                         .path = (bulk || inst->op == OP_wgmma) && kind == VM_LOAD ? PATH_PROXY : PATH_PLAIN};
+        race_access a = {
+            .warp = warp,
+            .op = op,
+            .mask = 1u << lane,
+            .space = s.space,
+            .owner = s.owner,
+            .reads = kind & VM_LOAD,
+            .writes = kind & VM_STORE,
+            .uses_object = kind == VM_ATOMIC && s.space == SPACE_SHARED && !is_initialisation(inst),
+            .reach = kind != VM_ATOMIC         ? REACH_NONE
+                     : inst->op == OP_mbarrier ? check_reach(inst, NULL, NULL)
+                                               : REACH_GRID,
+            .path = (bulk || inst->op == OP_wgmma || inst->op == OP_tcgen05) && kind == VM_LOAD ? PATH_PROXY
+                                                                                                : PATH_PLAIN};
         check_race(&a, s.region, lane, address, address - s.base, bytes);
     }
 }

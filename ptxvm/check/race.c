@@ -257,6 +257,15 @@ static inline bool is_ordered(const touch *t, const race_touch *past)
     return acquired > past->time && released > past->time;
 }
 
+bool check_is_ordered(const vm_warp *warp, int lane, const race_touch *past)
+{
+    const race_access a = {.warp = (vm_warp *)warp, .op = warp->block->launch->kernel->sites[past->site]};
+    touch t = touch_of(&a, 4);
+    set_lane(&t, lane, 0);
+    t.since = warp->block->check->start;
+    return is_ordered(&t, past);
+}
+
 /* A write of this launch that is ordered before, and that this read may miss all the same. */
 static inline bool is_missed(const touch *t, const race_touch *write)
 {

@@ -22,7 +22,7 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         watch->init = vm->config.checks & PTXVM_CHECK_INIT;
         watch->race = vm->config.checks & PTXVM_CHECK_RACE;
         watch->sync = vm->config.checks & PTXVM_CHECK_SYNC;
-        watch->flight = watch->sync && launch->kernel->has_wgmma;
+        watch->flight = watch->sync && (launch->kernel->has_wgmma || launch->kernel->has_tcgen05);
         watch->same = vm->config.checks & PTXVM_CHECK_SAME;
         watch->start = ++vm->checks->clock;
         if (watch->race && launch->n_blocks <= UINT32_MAX)
@@ -74,6 +74,8 @@ bool vm_check_block_new(vm_block *block)
         block->check->async = calloc(block->shared_reach / 4 + 8, 1);
     if (watch->flight)
         block->check->operands = calloc(block->shared_reach / 4 + 8, sizeof *block->check->operands);
+    if (block->launch->kernel->has_tcgen05 && !check_tmem_new(block))
+        return false;
     return block->check->shared && (!watch->sync || block->check->async) &&
            (!watch->flight || block->check->operands);
 }
@@ -112,6 +114,7 @@ void vm_check_block_begin(vm_block *block)
         memset(check->operands, 0, (block->shared_reach / 4 + 8) * sizeof *check->operands);
     check->n_operands = 0;
     memset(check->fences, 0, sizeof check->fences);
+    check_tmem_begin(block);
 }
 
 bool vm_check_block_end(vm_block *block)
@@ -128,6 +131,7 @@ void vm_check_block_free(vm_block *block)
     free(block->check->async);
     free(block->check->bulk);
     free(block->check->operands);
+    free(block->check->tmem);
     free(block->check);
 }
 

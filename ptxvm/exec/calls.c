@@ -70,7 +70,7 @@ vm_frame *vm_frame_new(vm_warp *warp, const vm_code *code)
 void vm_frame_free(vm_warp *warp, vm_frame *frame)
 {
     vm_worker *worker = warp->block->worker;
-    if (frame->code->kernel->has_wgmma)
+    if (frame->code->kernel->has_wgmma || frame->code->kernel->has_tcgen05)
         vm_ops_frame_end(warp, frame);
     frame->next_free = worker->free_frames[frame->code->index];
     worker->free_frames[frame->code->index] = frame;

@@ -146,6 +146,33 @@ static bool decode_tensor(vm_decoder *decoder, vm_op *op)
     return true;
 }
 
+/* What its instruction descriptor will say is not known yet; the report gets the row of the usual types. */
+static bool decode_tcgen05(vm_decoder *decoder, vm_op *op)
+{
+    static const struct {
+        unsigned kind;
+        pvm_type type, result;
+    } usual[] = {{M_kind__f16, T_F16, T_F32},     {M_kind__tf32, T_TF32, T_F32},
+                 {M_kind__f8f6f4, T_E4M3, T_F32}, {M_kind__mxf8f6f4, T_E4M3, T_F32},
+                 {M_kind__mxf4, T_E2M1, T_F32},   {M_kind__mxf4nvf4, T_E2M1, T_F32},
+                 {M_kind__i8, T_S8, T_S32}};
+    vm_tensor_site *site = vm_pool_alloc(decoder->kernel->pool, sizeof *site);
+    size_t i = 0;
+    while (usual[i].kind != op->inst->mod[S_KIND])
+        i++;
+    const tensor_tcgen05 what = {.kind = usual[i].kind,
+                                 .dtype = usual[i].result,
+                                 .atype = usual[i].type,
+                                 .btype = usual[i].type,
+                                 .n = 8};
+    if (!site || !tensor_find_tcgen05(&what, decoder->module->vm->device, &site->op) || !vm_ops_find(op))
+        return false;
+    op->extra = site;
+    op->kind = VM_KIND_EXEC;
+    op->flags |= OPF_INEXACT;
+    return true;
+}
+
 /* ---- Control flow ---- */
 
 static bool decode_branch(vm_op *op)
@@ -254,6 +281,10 @@ static bool choose_exec(vm_decoder *decoder, vm_op *op)
         if (inst->mod[S_SUB] == M_mma)
             return decode_tensor(decoder, op);
         break;
+    case OP_tcgen05:
+        if (inst->mod[S_SUB] == M_mma)
+            return decode_tcgen05(decoder, op);
+        break;
     case OP_wgmma:
         if (inst->mod[S_SUB] == M_mma_async)
             return decode_tensor(decoder, op);
@@ -278,6 +309,7 @@ static bool decode_inst(vm_decoder *decoder, const pvm_inst *inst)
         inst->op == OP_call ? vm_decode_call_operands(decoder, inst) : vm_decode_operands(decoder, inst);
     if (op && choose_exec(decoder, op)) {
         decoder->kernel->serial |= is_order_dependent(decoder->kernel, inst);
+        decoder->kernel->has_tcgen05 |= inst->op == OP_tcgen05;
         return true;
     }
     if (decoder->failed)

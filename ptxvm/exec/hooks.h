@@ -5,6 +5,7 @@
 
 #include "ptxvm/exec.h"
 #include "ptxvm/exec/memory_access.h"
+#include "ptxvm/exec/tmem.h"
 
 #define CHECK_FINDINGS 100
 #define CHECK_TEXT     1024
@@ -32,7 +33,7 @@ enum { CHECK_RECENT = 4096 };
 
 typedef struct vm_watch {
     bool init, race, sync;
-    bool flight;          /* sync, and the kernel has wgmma */
+    bool flight;          /* sync, and the kernel has wgmma or tcgen05 */
     bool same;            /* race: stores of the same value are reported, too */
     ptxvm_counts *counts; /* by site; null: not counted */
     check_recent *recent; /* with counts: CHECK_RECENT of them */
@@ -155,7 +156,26 @@ void vm_check_flight_end(vm_warp *warp, vm_frame *frame, const vm_op *op, int fi
 void vm_check_flight_fence(vm_warp *warp);
 void vm_check_flight_lost(vm_warp *warp, const vm_op *op);
 /* A product begins or ends to read bytes of shared memory (a multiple of 4); a write to such bytes. */
-void vm_check_operand(vm_warp *warp, const vm_op *op, uint64_t at, uint64_t bytes, bool begin);
+void vm_check_operand(vm_warp *warp, const vm_op *op, int lane, const vm_block *block, uint64_t at,
+                      uint64_t bytes, bool begin);
+/* A tcgen05.ld starts; the lanes in which its i-th register gets what was never written. */
+void vm_check_load_begin(vm_warp *warp, const vm_op *op);
+void vm_check_load_undefined(vm_warp *warp, vm_frame *frame, const vm_op *op, int i, uint32_t lanes);
+
+/* ---- tmem.c ---- */
+/* A tcgen05 instruction begins to use a region, and is complete; fences and commits. */
+void vm_check_tmem_begin(vm_warp *warp, const vm_op *op, int lane, const tmem_region *region);
+void vm_check_tmem_end(vm_warp *warp, const vm_op *op, int lane, const tmem_region *region);
+void vm_check_tmem_fence(vm_warp *warp, bool before);
+void vm_check_tmem_commit(vm_warp *warp, uint32_t mask);
+bool vm_check_tmem_is_undefined(const vm_block *block, uint32_t lane, uint32_t column, uint32_t columns);
+/* The block ends, and with it something in flight. */
+void vm_check_tmem_pending(vm_warp *warp, const vm_op *op, int lane);
+/* Allocation; one that is larger than the last; what is still allocated when the block ends. */
+void vm_check_tmem_alloc(vm_block *block, uint32_t column, uint32_t columns);
+void vm_check_tmem_dealloc(vm_warp *warp, const vm_op *op, uint32_t column, uint32_t columns);
+void vm_check_tmem_growth(vm_warp *warp, const vm_op *op, uint32_t columns, uint32_t last);
+void vm_check_tmem_leak(vm_block *block, uint32_t columns, const vm_op *first);
 
 /* ---- counters.c ---- */
 void check_count_access(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask);

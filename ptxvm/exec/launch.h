@@ -11,13 +11,16 @@
 #define VM_LANE_BYTES     (WARP * 16) /* of the widest register */
 #define VM_GATHER_VALUES  64
 
+/* Of an op that the report lists: executed; and by a model that is only assumed, whatever its row says. */
+enum { SITE_EXECUTED = 1, SITE_ASSUMED = 2 };
+
 #define VM_WORKER_ALIGN 128
 
 /* The state of one host thread. */
 typedef struct vm_worker {
     _Alignas(VM_WORKER_ALIGN) struct vm_run *run; /* so that two workers never write to the same cache line */
     uint64_t warp_instructions, thread_instructions;
-    uint8_t *sites;         /* by the kernel's ops: executed, and listed in the report */
+    uint8_t *sites;         /* by the kernel's ops: SITE_* of those to be listed in the report */
     struct vm_pool *pool;   /* frames, joins */
     vm_frame **free_frames; /* by code */
     vm_join *free_joins;

@@ -256,7 +256,7 @@ bool ops_async_land(vm_block *block, uint64_t barrier)
         vm_warp *warp = &cluster->blocks[w / block->n_warps]->warps[w % block->n_warps];
         if (mark_arrivals(warp->ops, barrier) && !land_marked(warp, false))
             return false;
-        if (!land_bulks(warp, barrier))
+        if (!land_bulks(warp, barrier) || !ops_tcgen05_land(warp, barrier))
             return false;
     }
     return true;
@@ -623,6 +623,9 @@ bool vm_ops_warp_begin(vm_warp *warp)
     warp->ops->n_copies = warp->ops->n_bulk = 0;
     warp->ops->n_started = 0;
     ops_wgmma_begin(warp);
+    ops_tcgen05_begin(warp);
+    if (warp->index == 0)
+        vm_tmem_begin(warp->block);
     return true;
 }
 
@@ -631,6 +634,8 @@ vm_result vm_ops_block_end(vm_block *block)
 {
     if (block->check)
         vm_check_bulk_end(block);
+    ops_tcgen05_block_end(block);
+    vm_tmem_end(block);
     for (int i = 0; i < block->n_warps; i++) {
         struct vm_ops_warp *state = block->warps[i].ops;
         if (!state)
@@ -650,6 +655,7 @@ void vm_ops_warp_free(vm_warp *warp)
     free(warp->ops->bulk);
     free(warp->ops->maps);
     ops_wgmma_free(warp);
+    ops_tcgen05_free(warp);
     free(warp->ops);
     warp->ops = NULL;
 }

@@ -5,6 +5,7 @@
 #include "memory_access.h"
 #include "ops.h"
 #include "tensormap.h"
+#include "tmem.h"
 
 /* A cp.async of a warp that has been started and is not complete, or a mark between such copies. Its source
  * has been read. */
@@ -60,9 +61,10 @@ struct vm_ops_warp {
     int n_copies, copies_capacity;
     pending_bulk *bulk;
     int n_bulk, bulk_capacity;
-    wmma_map *maps;          /* of the fragments a b c d; null at first */
-    uint64_t n_started;      /* bulk copies, for the seed */
-    struct ops_wgmma *wgmma; /* private to ops_wgmma.c; null at first */
+    wmma_map *maps;              /* of the fragments a b c d; null at first */
+    uint64_t n_started;          /* bulk copies, for the seed */
+    struct ops_wgmma *wgmma;     /* private to ops_wgmma.c; null at first */
+    struct ops_tcgen05 *tcgen05; /* the same, for ops_tcgen05*.c */
 };
 
 /* When something asynchronous reads its operands or writes its results, between its start and the wait for it. Without
@@ -79,10 +81,21 @@ void *ops_grow(vm_warp *warp, const vm_op *op, void *items, int count, int *capa
 enum { OPS_WARPGROUPS = 8 };
 struct vm_ops_block {
     struct ops_warpgroup *groups;
+    vm_tmem tmem;
 };
+/* That of the warp's block, which may be new. Null, with the fault recorded, without memory. */
+struct vm_ops_block *ops_block_of(vm_warp *warp, const vm_op *op);
 void ops_wgmma_begin(vm_warp *warp);
 bool ops_wgmma_block_end(vm_block *block);
 void ops_wgmma_free(vm_warp *warp);
+
+/* tcgen05: what ends with a warp's block, and with the function that started it; commits that arrive on an mbarrier. */
+void ops_tcgen05_begin(vm_warp *warp);
+void ops_tcgen05_frame_end(vm_warp *warp, const vm_frame *frame);
+void ops_tcgen05_block_end(vm_block *block);
+void ops_tcgen05_free(vm_warp *warp);
+bool ops_tcgen05_land(vm_warp *warp, uint64_t barrier);
+int ops_tcgen05_flying(const vm_warp *warp, uint64_t barrier);
 
 /* Completes the copies that an mbarrier waits for, in all warps of the block's cluster. Returns false after a fault. */
 bool ops_async_land(vm_block *block, uint64_t barrier);
@@ -118,7 +131,7 @@ vm_exec_fn ops_exec_st, ops_exec_atomic, ops_exec_async;
 typedef bool ops_finder(vm_op *op);
 ops_finder ops_find_ld, ops_find_st, ops_find_atomic, ops_find_shfl, ops_find_warp, ops_find_cp,
     ops_find_mbarrier, ops_find_cancel, ops_find_matrix, ops_find_wmma, ops_find_wgmma, ops_find_tensormap,
-    ops_find_mov, ops_find_address, ops_find_misc;
+    ops_find_mov, ops_find_address, ops_find_misc, ops_find_tcgen05;
 
 /* Lane `lane` of a register `width` bytes wide, zero-extended; and the reverse. Not for 16-byte registers. */
 static inline uint64_t ops_get(const void *value, int width, int lane)

@@ -22,6 +22,7 @@ static ops_finder *const finders[OP_COUNT] = {
     [OP_movmatrix] = ops_find_matrix,
     [OP_wmma] = ops_find_wmma,
     [OP_wgmma] = ops_find_wgmma,
+    [OP_tcgen05] = ops_find_tcgen05,
     [OP_mov] = ops_find_mov,
     [OP_cvta] = ops_find_address,
     [OP_isspacep] = ops_find_address,

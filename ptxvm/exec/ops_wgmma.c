@@ -11,15 +11,15 @@
 #include <stdlib.h>
 
 #include "decode.h"
+#include "matrix.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
 #include "warp.h"
 
-#define POISON       0x7FBADBADu /* a NaN as f32, and as two f16 */
-#define GROUP_WARPS  4
-#define LINE_BYTES   32 /* of a row of A or a column of B in one instruction: two pieces */
-#define MOST_REGS    (TENSOR_GROUP_COLUMNS / 2)
-#define ADDRESS_MASK 0x3FFFFu
+#define POISON      0x7FBADBADu /* a NaN as f32, and as two f16 */
+#define GROUP_WARPS 4
+#define LINE_BYTES  32 /* of a row of A or a column of B in one instruction: two pieces */
+#define MOST_REGS   (TENSOR_GROUP_COLUMNS / 2)
 
 /* The values of the registers of one d while products for it are in flight. */
 typedef struct accumulator {
@@ -48,22 +48,15 @@ struct ops_wgmma {
 
 /* ---- Descriptors ---- */
 
-typedef struct matrix {
-    const char *name; /* "A" */
-    uint32_t start, leading, stride;
-    uint32_t width; /* bytes of a row of the swizzle pattern; 16: no swizzle */
-    bool is_mn_major;
-} matrix;
-
-static matrix matrix_of(const char *name, uint64_t bits, bool is_mn_major)
+static vm_matrix matrix_of(const char *name, uint64_t bits, bool is_mn_major)
 {
     static const uint8_t widths[] = {16, 128, 64, 32};
-    return (matrix){.name = name,
-                    .start = (uint32_t)(bits & 0x3FFF) << 4,
-                    .leading = (uint32_t)(bits >> 16 & 0x3FFF) << 4,
-                    .stride = (uint32_t)(bits >> 32 & 0x3FFF) << 4,
-                    .width = widths[bits >> 62],
-                    .is_mn_major = is_mn_major};
+    return (vm_matrix){.name = name,
+                       .start = (uint32_t)(bits & 0x3FFF) << 4,
+                       .leading = (uint32_t)(bits >> 16 & 0x3FFF) << 4,
+                       .stride = (uint32_t)(bits >> 32 & 0x3FFF) << 4,
+                       .width = widths[bits >> 62],
+                       .is_mn_major = is_mn_major};
 }
 
 #define RESERVED_BITS UINT64_C(0x3FF1C000C000C000)
@@ -84,47 +77,23 @@ static bool descriptor_is_valid(vm_warp *warp, const vm_op *op, const char *name
     return !(bits & (RESERVED_BITS | BASE_OFFSET));
 }
 
-/* Swizzling exchanges the pieces within a row of the pattern: their number, in the address, is combined with that of
- * the row. */
-static uint32_t swizzled(const matrix *m, uint32_t address)
-{
-    return (address ^ (address >> 3 & (m->width - 16))) & ADDRESS_MASK;
-}
-
-/* K-major: piece `piece` (0, 1) of the 32 bytes of row or column `line`. */
-static uint32_t place_by_line(const matrix *m, uint32_t line, uint32_t piece)
-{
-    uint32_t apart = m->width == 16 ? m->leading : 16;
-    return swizzled(m, m->start + line % 8 * m->width + line / 8 * m->stride + piece * apart);
-}
-
-/* MN-major: the rows or columns 8 * piece to 8 * piece + 7 at depth k. */
-static uint32_t place_by_depth(const matrix *m, uint32_t k, uint32_t piece)
-{
-    uint32_t across = m->width / 16, row = k % 8 * m->width;
-    uint32_t at = m->width == 16
-                      ? piece * m->stride + row + k / 8 * m->leading
-                      : piece % across * 16 + piece / across * m->leading + row + k / 8 * m->stride;
-    return swizzled(m, m->start + at);
-}
-
 /* The pieces with lines first to first + n - 1 (multiples of 8), in any order: index 0 to piece_count - 1. */
 static uint32_t piece_count(uint32_t n)
 {
     return 2 * n;
 }
 
-static uint32_t piece_place(const matrix *m, uint32_t first, uint32_t n, uint32_t index)
+static uint32_t piece_place(const vm_matrix *m, uint32_t first, uint32_t n, uint32_t index)
 {
     if (m->is_mn_major) /* 16 deep, as many pieces as eighths of n */
-        return place_by_depth(m, index % 16, first / 8 + index / 16);
-    return place_by_line(m, first + index % n, index / n);
+        return vm_matrix_by_depth(m, index % 16, first / 8 + index / 16);
+    return vm_matrix_by_line(m, first + index % n, index / n);
 }
 
 /* ---- Operands in shared memory ---- */
 
 typedef struct span {
-    matrix m;
+    vm_matrix m;
     uint32_t first, n;
 } span;
 
@@ -194,7 +163,8 @@ static void watch_operands(vm_warp *warp, const product *p, bool begin)
     int n = warp->block->check ? spans_of(warp, p, spans) : 0;
     for (int s = 0; s < n; s++)
         for (uint32_t i = 0; i < piece_count(spans[s].n); i++)
-            vm_check_operand(warp, p->op, piece_place(&spans[s].m, spans[s].first, spans[s].n, i), 16, begin);
+            vm_check_operand(warp, p->op, 0, warp->block,
+                             piece_place(&spans[s].m, spans[s].first, spans[s].n, i), 16, begin);
 }
 
 /* ---- Computing ---- */
@@ -529,20 +499,26 @@ static bool spans_are_inside(vm_warp *warp, const product *p)
     return true;
 }
 
+struct vm_ops_block *ops_block_of(vm_warp *warp, const vm_op *op)
+{
+    vm_block *block = warp->block;
+    if (!block->ops &&
+        (block->ops = calloc(1, sizeof *block->ops + OPS_WARPGROUPS * sizeof(struct ops_warpgroup))))
+        block->ops->groups = (struct ops_warpgroup *)(block->ops + 1);
+    if (!block->ops)
+        vm_fault(warp, op, 0, PTXVM_ERROR_MEMORY, "no memory left for an asynchronous product");
+    return block->ops;
+}
+
 static struct ops_wgmma *state_of(vm_warp *warp, const vm_op *op)
 {
     if (fault_missing(warp, op))
         return NULL;
     if (!warp->ops->wgmma)
         warp->ops->wgmma = calloc(1, sizeof *warp->ops->wgmma);
-    if (!warp->block->ops)
-        warp->block->ops =
-            calloc(1, sizeof *warp->block->ops + OPS_WARPGROUPS * sizeof(struct ops_warpgroup));
-    if (warp->block->ops)
-        warp->block->ops->groups = (struct ops_warpgroup *)(warp->block->ops + 1);
-    if (!warp->ops->wgmma || !warp->block->ops)
+    if (!warp->ops->wgmma)
         vm_fault(warp, op, 0, PTXVM_ERROR_MEMORY, "no memory left for an asynchronous product");
-    return warp->block->ops ? warp->ops->wgmma : NULL;
+    return warp->ops->wgmma && ops_block_of(warp, op) ? warp->ops->wgmma : NULL;
 }
 
 vm_result vm_exec_wgmma(vm_warp *warp, const vm_op *op, uint32_t mask)
@@ -639,6 +615,7 @@ bool ops_find_wgmma(vm_op *op)
 
 void vm_ops_frame_end(vm_warp *warp, const vm_frame *frame)
 {
+    ops_tcgen05_frame_end(warp, frame);
     struct ops_wgmma *state = warp->ops ? warp->ops->wgmma : NULL;
     bool told = false;
     for (accumulator *d = state ? state->accumulators : NULL; d; d = d->next)
@@ -690,5 +667,6 @@ void vm_ops_block_free(vm_block *block)
 {
     for (int g = 0; block->ops && g < OPS_WARPGROUPS; g++)
         free(block->ops->groups[g].entries);
+    vm_tmem_free(block);
     free(block->ops);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "launch.h"
 #include "warp.h"
 
 /* ---- Texts ---- */
@@ -135,14 +136,16 @@ void vm_report_clear(ptxvm *vm)
 
 static bool is_tensor(const vm_op *op)
 {
-    return op->exec == vm_exec_tensor || op->exec == vm_exec_wgmma;
+    return op->exec == vm_exec_tensor || op->exec == vm_exec_wgmma ||
+           (op->inst->op == OP_tcgen05 && op->inst->mod[S_SUB] == M_mma);
 }
 
-static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op *op)
+static const char *describe(vm_reports *r, const vm_kernel *kernel, const vm_op *op, uint8_t site)
 {
     if (is_tensor(op)) {
         const vm_tensor_site *tensor = op->extra;
-        return vm_pool_format(r->texts, "%s: %s", tensor->op.row, standing_name(tensor->op.standing));
+        tensor_standing standing = site & SITE_ASSUMED ? TENSOR_ASSUMED : tensor->op.standing;
+        return vm_pool_format(r->texts, "%s: %s", tensor->op.row, standing_name(standing));
     }
     return vm_pool_format(r->texts, ".approx: %.*s", opcode_length(kernel->module->ptx, op->inst),
                           op->inst->text ? op->inst->text : "");
@@ -154,7 +157,7 @@ static int list_executed(vm_reports *r, const vm_kernel *kernel, const uint8_t *
     for (int i = 0; i < kernel->n_sites; i++) {
         const vm_op *op = kernel->sites[i];
         if (sites[i] && is_tensor(op) == tensor)
-            r->sites[at++] = site_of(kernel, op, describe(r, kernel, op));
+            r->sites[at++] = site_of(kernel, op, describe(r, kernel, op, sites[i]));
     }
     return at;
 }

@@ -17,6 +17,11 @@
 #define SPIN_PATIENCE  2
 #define SLICE_PATIENCE 32
 
+void vm_note_assumed(const vm_warp *warp, const vm_op *op)
+{
+    warp->block->worker->sites[op->site] |= SITE_ASSUMED;
+}
+
 /* ---- Groups and joins ---- */
 
 void vm_group_push(vm_warp *warp, vm_group group)
@@ -272,7 +277,7 @@ static void run_lane_mode(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     lane_pointers p;
     if (op->flags & OPF_INEXACT)
-        warp->block->worker->sites[op->site] = 1;
+        warp->block->worker->sites[op->site] |= SITE_EXECUTED;
     if (mask != warp->frame->lanes) {
         vm_run_lane_partly(warp, op, mask);
         return;
@@ -363,7 +368,7 @@ reload: /* the group, its place or its frame have changed */
 
         vm_result result;
         if (op->flags & OPF_INEXACT)
-            warp->block->worker->sites[op->site] = 1;
+            warp->block->worker->sites[op->site] |= SITE_EXECUTED;
         if (op->kind == VM_KIND_WAIT) {
             s->pc = (int32_t)(op - ops);
             there = mask;

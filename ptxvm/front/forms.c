@@ -67,14 +67,15 @@ static const struct {
     {S_SYNC, "sync"},
     {S_ALIGNED, "aligned"},
     {S_UNI, "uni"},
-    {S_NUM, "x1 x2 x4"},
+    {S_NUM, "x1 x2 x4 x8 x16 x32 x64 x128"},
     {S_TRANS, "trans"},
     {S_SCALE, "block_scale scaled::n2::ue8m0 shr7 shr15"},
-    {S_SCALEVEC, "scale_vec::1X scale_vec::2X scale_vec::4X"},
+    {S_SCALEVEC, "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32"},
     {S_KIND, "kind::f8f6f4 kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4"},
     {S_SHAPE,
      "m8n8 m16n16 m8n16 m16n8 m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 "
-     "m16n8k128 m16n8k256 m16n16k16 m32n8k16 m8n32k16 m16n16k8 1d 2d 3d 4d 5d"},
+     "m16n8k128 m16n8k256 m16n16k16 m32n8k16 m8n32k16 m16n16k8 1d 2d 3d 4d 5d 32x32b 16x64b 16x128b 16x256b "
+     "16x32bx2 128x256b 4x256b 128x128b 64x128b 32x128b"},
     {S_FLAG, "po noftz"},
 };
 
@@ -285,8 +286,10 @@ static uint8_t operand_type(form *f, const char *text, int length)
 /* "[a]", "[a:SPACE2]", "[a:shared]". */
 static const char *compile_address(form *f, form_operand *o, const char *s)
 {
-    static const char *const spaces[] = {
-        [SPACE_GLOBAL] = "global", [SPACE_SHARED] = "shared", [SPACE_LOCAL] = "local"};
+    static const char *const spaces[] = {[SPACE_GLOBAL] = "global",
+                                         [SPACE_SHARED] = "shared",
+                                         [SPACE_LOCAL] = "local",
+                                         [SPACE_TENSOR] = "tensor"};
     o->flags |= IS_ADDRESS;
     o->space_slot = S_SPACE;
     s += strcspn(s, ":]");
@@ -307,13 +310,15 @@ static const char *compile_address(form *f, form_operand *o, const char *s)
     return s + 1;
 }
 
-/* "4", "V", "D", "N/2" */
+/* "4", "V", "D", "R", "N/2" */
 static int8_t vector_count(const char *s)
 {
     if (*s == 'V')
         return COUNT_VEC;
     if (*s == 'D')
         return COUNT_DIM;
+    if (*s == 'R')
+        return COUNT_FRAGMENT;
     return *s == 'N' ? s[2] == '2' ? COUNT_HALF_N : COUNT_QUARTER_N : (int8_t)atoi(s);
 }
 

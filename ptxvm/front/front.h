@@ -239,7 +239,7 @@ typedef struct parser {
     int n_raw;
     raw_operand elements[MAX_ELEMENTS];
     int n_elements;
-    raw_operand coordinates; /* within the brackets of the address that has just been parsed */
+    raw_operand coordinates;     /* within the brackets of the address that has just been parsed */
     argument_list args, results; /* of a call */
 } parser;
 
@@ -340,7 +340,8 @@ enum {
     COUNT_VEC = -1,    /* as given by S_VEC; other values: that many in braces */
     COUNT_HALF_N = -2, /* half and a quarter of the N of S_SHAPE: accumulators of a warpgroup */
     COUNT_QUARTER_N = -3,
-    COUNT_DIM = -4 /* by .1d to .5d */
+    COUNT_DIM = -4,     /* by .1d to .5d */
+    COUNT_FRAGMENT = -5 /* registers of tcgen05.ld and st, by S_SHAPE and S_NUM */
 };
 
 enum {

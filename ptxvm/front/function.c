@@ -289,7 +289,8 @@ static const struct {
     const char *what;
 } refused[] = {
     {OP_wgmma, "sp", "wgmma.mma_async.sp (sparse wgmma)"},
-    {OP_tcgen05, NULL, "tcgen05"},
+    {OP_tcgen05, "ws", "tcgen05.mma.ws"},
+    {OP_tcgen05, "sp", "tcgen05.mma.sp (sparse tcgen05.mma)"},
     {OP_tex, NULL, "tex (textures)"},
     {OP_tld4, NULL, "tld4 (textures)"},
     {OP_txq, NULL, "txq (textures)"},

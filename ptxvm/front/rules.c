@@ -146,6 +146,21 @@ static const char *check_alloca(const parser *p, const pvm_inst *inst)
     return align == 0 || (align & (align - 1)) ? "an alignment is a power of two" : NULL;
 }
 
+static const char *check_tcgen05(const parser *p, const pvm_inst *inst)
+{
+    unsigned sub = inst->mod[S_SUB];
+    if (sub == M_alloc || sub == M_dealloc) {
+        const pvm_operand *columns = &inst->operand[1];
+        uint64_t n = columns->bits;
+        return columns->kind == OPERAND_IMM && (n < 32 || n > 512 || n & (n - 1))
+                   ? "the number of columns is a power of two from 32 to 512"
+                   : NULL;
+    }
+    bool scales_d = sub == M_mma && inst->operand[inst->n_operands - 1].type == T_U32;
+    return scales_d && p->module->target.sm == 110 ? "scale-input-d needs a target of the family of sm_100"
+                                                   : NULL;
+}
+
 static const struct {
     pvm_opcode op;
     const char *(*check)(const parser *p, const pvm_inst *inst);
@@ -156,6 +171,7 @@ static const struct {
     {OP_bar, check_barrier},       {OP_barrier, check_barrier},
     {OP_mbarrier, check_mbarrier}, {OP_setmaxnreg, check_setmaxnreg},
     {OP_alloca, check_alloca},     {OP_cvt, check_cvt},
+    {OP_tcgen05, check_tcgen05},
 };
 
 void check_rules(parser *p, const pvm_inst *inst)

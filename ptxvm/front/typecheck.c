@@ -68,8 +68,8 @@ static pvm_space wanted_space(const form_operand *want, const pvm_inst *inst)
 
 static const char *space_name(pvm_space space)
 {
-    static const char *const names[] = {"generic", ".reg",   ".sreg",  ".const",
-                                        ".global", ".local", ".param", ".shared"};
+    static const char *const names[] = {"generic", ".reg",   ".sreg",   ".const",       ".global",
+                                        ".local",  ".param", ".shared", "tensor memory"};
     return names[space];
 }
 
@@ -182,9 +182,10 @@ static const char *misfit_address(const parser *p, const raw_operand *raw, const
     pvm_space space = wanted_space(want, inst);
     if (base == RAW_REG) {
         pvm_type type = register_type(p, raw->reg);
-        bool whole =
-            class_of(type) != CLASS_OTHER && (pvm_type_bits(type) == 32 || pvm_type_bits(type) == 64);
-        snprintf(why, size, "has type %s: an address needs a 32-bit or 64-bit integer", pvm_type_name(type));
+        bool whole = class_of(type) != CLASS_OTHER &&
+                     (pvm_type_bits(type) == 32 || (pvm_type_bits(type) == 64 && space != SPACE_TENSOR));
+        snprintf(why, size, "has type %s: an address %sneeds a 32-bit %sinteger", pvm_type_name(type),
+                 space == SPACE_TENSOR ? "of tensor memory " : "", space == SPACE_TENSOR ? "" : "or 64-bit ");
         return whole ? NULL : why;
     }
     if (base == RAW_INT)
@@ -230,6 +231,15 @@ static const char *misfit_vector(parser *p, const raw_operand *raw, const form_o
     return NULL;
 }
 
+/* A row of a fragment holds 32, 64, 128 or 256 bits for each of .x1 to .x128; 32 lanes share 16 or 32 rows. */
+static int fragment_registers(const pvm_inst *inst)
+{
+    int repeats = inst->mod[S_NUM] <= M_x4 ? 1 << (inst->mod[S_NUM] - M_x1) : 8 << (inst->mod[S_NUM] - M_x8);
+    return inst->mod[S_SHAPE] == M_t16x128b   ? 2 * repeats
+           : inst->mod[S_SHAPE] == M_t16x256b ? 4 * repeats
+                                              : repeats;
+}
+
 int form_operand_count(const form_operand *want, const pvm_inst *inst)
 {
     int m, n = 0, k;
@@ -245,6 +255,8 @@ int form_operand_count(const form_operand *want, const pvm_inst *inst)
         return want->count == COUNT_HALF_N ? n / 2 : n / 4;
     case COUNT_DIM:
         return (int)inst->mod[S_SHAPE] - M_dim1 + 1;
+    case COUNT_FRAGMENT:
+        return fragment_registers(inst);
     default:
         return want->count;
     }

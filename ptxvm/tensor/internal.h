@@ -44,6 +44,12 @@ typedef enum {
     INPUT_F8F6F4, /* some operand of 6 or 4 bits */
     INPUT_MXF8F6F4,
     INPUT_MXF4,
+    INPUT_TCGEN05_F16, /* and bf16 */
+    INPUT_TCGEN05_TF32,
+    INPUT_TCGEN05_F8F6F4,
+    INPUT_TCGEN05_MXF8F6F4,
+    INPUT_TCGEN05_MXF4,
+    INPUT_TCGEN05_I8,
     INPUT_INTEGER,
     INPUT_BITS,
     INPUT_F64

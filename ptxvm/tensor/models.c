@@ -16,6 +16,7 @@ enum {
 #include "ptxvm/sm.def"
     AMPERE = SM80 | SM86 | SM87,
     RTX_BLACKWELL = SM120 | SM121,
+    LIKE_100 = SM103 | SM110,
     ALL = (1 << SMS) - 1
 };
 
@@ -94,6 +95,17 @@ static const tensor_model models[] = {
     {SM103 | SM110,  INPUT_TF32,      0, METHOD_FDPA,        8, 25, -133, -21, false, ASSUMED,   "sm_103/110 tf32 (as sm_100)"},
     {SM103 | SM110,  INPUT_WMMA_TF32, 0, METHOD_FDPA,        4, 25, -133, -21, false, ASSUMED,   "sm_103/110 wmma tf32 (as sm_100)"},
     {SM110,          INPUT_FP8,       0, METHOD_FP8_BY_F16, 16, 25, -133, -21, false, ASSUMED,   "sm_110 fp8 (as sm_100, by f16)"},
+
+    /* What no model tells is assumed: see assume_unknown. */
+    {SM100,          INPUT_TCGEN05_F16,    0, METHOD_FDPA,  16, 25, -133, -21, false, PUBLISHED, "sm_100 tcgen05 f16, bf16"},
+    {LIKE_100,       INPUT_TCGEN05_F16,    0, METHOD_FDPA,  16, 25, -133, -21, false, ASSUMED,   "sm_103/110 tcgen05 f16, bf16 (as sm_100)"},
+    {SM100,          INPUT_TCGEN05_TF32,   0, METHOD_FDPA,   8, 25, -133, -21, false, PUBLISHED, "sm_100 tcgen05 tf32"},
+    {LIKE_100,       INPUT_TCGEN05_TF32,   0, METHOD_FDPA,   8, 25, -133, -21, false, ASSUMED,   "sm_103/110 tcgen05 tf32 (as sm_100)"},
+    {SM100,          INPUT_TCGEN05_F8F6F4, 0, METHOD_FDPA,  32, 25, -133, -21, false, PUBLISHED, "sm_100 tcgen05 f8f6f4"},
+    {LIKE_100,       INPUT_TCGEN05_F8F6F4, 0, METHOD_FDPA,  32, 25, -133, -21, false, ASSUMED,   "sm_103/110 tcgen05 f8f6f4 (as sm_100)"},
+    {SM100|LIKE_100, INPUT_TCGEN05_MXF8F6F4, 0, METHOD_SCALED, 32, 25, -133, -21, false, ASSUMED, "sm_100/103/110 tcgen05 mxf8f6f4 (as sm_120)"},
+    {SM100|LIKE_100, INPUT_TCGEN05_MXF4,   0, METHOD_SCALED_FP4, 64, 35, -139, -27, false, ASSUMED, "sm_100/103/110 tcgen05 mxf4, mxf4nvf4 (as sm_120)"},
+    {SM100|LIKE_100, INPUT_TCGEN05_I8,     0, METHOD_INTEGER, 0, 0,    0,   0, false, ASSUMED,   "sm_100/110 tcgen05 i8"},
 
     {RTX_BLACKWELL,  INPUT_F16,       0, METHOD_FDPA,       16, 25, -133, -21, false, PUBLISHED, "sm_120/121 f16"},
     {RTX_BLACKWELL,  INPUT_BF16,      0, METHOD_FDPA,       16, 25, -133, -21, false, PUBLISHED, "sm_120/121 bf16"},
@@ -225,5 +237,50 @@ bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op)
     op->scale_ue4m3 = pvm_slot_type(inst, S_STYPE) == T_UE4M3;
     op->wide = tensor_dots_best() == tensor_dots_v3;
     op->inst = inst;
+    return true;
+}
+
+/* ---- tcgen05.mma ---- */
+
+static const struct {
+    unsigned kind;
+    tensor_input input;
+    int k;
+} tcgen05_kinds[] = {
+    {M_kind__f16, INPUT_TCGEN05_F16, 16},       {M_kind__tf32, INPUT_TCGEN05_TF32, 8},
+    {M_kind__f8f6f4, INPUT_TCGEN05_F8F6F4, 32}, {M_kind__mxf8f6f4, INPUT_TCGEN05_MXF8F6F4, 32},
+    {M_kind__mxf4, INPUT_TCGEN05_MXF4, 64},     {M_kind__mxf4nvf4, INPUT_TCGEN05_MXF4, 64},
+    {M_kind__i8, INPUT_TCGEN05_I8, 32},
+};
+
+/* What the public model of tcgen05 does not have. */
+static bool is_unknown(const tensor_tcgen05 *what)
+{
+    return what->is_pair || what->is_modified || what->atype == T_E3M2 || what->atype == T_E2M3 ||
+           what->btype == T_E3M2 || what->btype == T_E2M3;
+}
+
+bool tensor_find_tcgen05(const tensor_tcgen05 *what, pvm_target device, tensor_op *op)
+{
+    size_t i = 0, n = sizeof tcgen05_kinds / sizeof *tcgen05_kinds;
+    while (i < n && tcgen05_kinds[i].kind != what->kind)
+        i++;
+    const tensor_model *model = i < n ? find_model(device.sm, tcgen05_kinds[i].input, 0) : NULL;
+    *op = (tensor_op){.model = model,
+                      .m = 16,
+                      .n = what->n,
+                      .dtype = what->dtype,
+                      .atype = what->atype,
+                      .btype = what->btype,
+                      .ctype = what->dtype,
+                      .satfinite = what->satfinite,
+                      .scales = what->scales,
+                      .scale_ue4m3 = what->scale_ue4m3};
+    if (!model)
+        return false;
+    op->k = tcgen05_kinds[i].k;
+    op->row = model->row;
+    op->standing = is_unknown(what) ? TENSOR_ASSUMED : model->standing;
+    op->wide = tensor_dots_best() == tensor_dots_v3;
     return true;
 }

@@ -12,6 +12,21 @@ uint32_t tensor_sign_bit(pvm_type type)
     return f ? 1u << (f->mantissa + f->exponent) : 0;
 }
 
+uint32_t tensor_scaled_down(pvm_type type, uint32_t bits, int shift)
+{
+    const int mantissa = type == T_F16 ? 10 : 23;
+    const uint32_t sign = bits & tensor_sign_bit(type == T_F16 ? T_F16 : T_F32), magnitude = bits ^ sign,
+                   top = (1u << (type == T_F16 ? 5 : 8)) - 1;
+    const uint32_t field = magnitude >> mantissa, fraction = magnitude & ((1u << mantissa) - 1);
+    if (field == top || shift == 0)
+        return bits;
+    if (field > (uint32_t)shift)
+        return sign | (field - (uint32_t)shift) << mantissa | fraction;
+    /* subnormal, or becomes so: in units of the least number */
+    const uint32_t significand = field ? fraction | 1u << mantissa : fraction;
+    return sign | significand >> (shift - (field ? (int)field - 1 : 0));
+}
+
 static void multiply_floats(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     const tensor_dot dot = tensor_dot_of(op, op->dtype == T_F16);

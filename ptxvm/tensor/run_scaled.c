@@ -1,26 +1,23 @@
 /* Block-scaled mma: mxf8f6f4 by the common operation with the scales' exponents added, mxf4 and mxf4nvf4 by
  * their own. */
+#include <string.h>
+
 #include "internal.h"
 
 /* mxf8f6f4: one scale 2^(v - 127) for each row of a and column of b; 255 is NaN. */
-void tensor_run_scaled(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
-                       const void *const *c, const void *const *scale)
+static void multiply_scaled(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c,
+                            const tensor_scales *scales)
 {
-    tensor_matrices x;
-    tensor_scales scales;
     int row_exp[16], column_exp[PART_COLUMNS];
     const tensor_dot dot = tensor_dot_of(op, false);
-    tensor_gather(op, &x, a, b, c);
-    tensor_gather_scales(op, &scales, scale);
     for (int i = 0; i < op->m; i++)
-        row_exp[i] = scales.a[i][0] - 127;
+        row_exp[i] = scales->a[i][0] - 127;
     for (int j = 0; j < PART_COLUMNS; j++)
-        column_exp[j] = scales.b[j][0] - 127;
-    tensor_dots_of(op)(&dot, op->m, 1, op->k, x.a, x.b, x.c, row_exp, column_exp);
+        column_exp[j] = scales->b[j][0] - 127;
+    tensor_dots_of(op)(&dot, op->m, 1, op->k, a, b, c, row_exp, column_exp);
     for (int i = 0; i < op->m * PART_COLUMNS; i++)
-        if (scales.a[i / PART_COLUMNS][0] == 0xFF || scales.b[i % PART_COLUMNS][0] == 0xFF)
-            x.c[i] = F32_NAN;
-    tensor_scatter(op, &x, d);
+        if (scales->a[i / PART_COLUMNS][0] == 0xFF || scales->b[i % PART_COLUMNS][0] == 0xFF)
+            c[i] = F32_NAN;
 }
 
 enum { FP4_GROUP = 16, FP4_GROUPS = 4 };
@@ -138,17 +135,52 @@ static void fuse_row(const tensor_op *op, int row, const fp4_halves *a, const fp
     }
 }
 
-void tensor_run_scaled_fp4(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
-                           const void *const *c, const void *const *scale)
+static void multiply_scaled_fp4(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c,
+                                const tensor_scales *scales)
+{
+    fp4_halves rows, columns;
+    take_halves(a, op->m * op->k, &rows);
+    take_halves(b, op->k * PART_COLUMNS, &columns);
+    for (int i = 0; i < op->m; i++)
+        fuse_row(op, i, &rows, &columns, scales, c + i * PART_COLUMNS);
+}
+
+/* ---- From and to fragments, and for matrices that come from elsewhere ---- */
+
+typedef void multiply_fn(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c,
+                         const tensor_scales *scales);
+
+static void run(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
+                const void *const *c, const void *const *scale, multiply_fn *multiply)
 {
     tensor_matrices x;
     tensor_scales scales;
-    fp4_halves rows, columns;
     tensor_gather(op, &x, a, b, c);
     tensor_gather_scales(op, &scales, scale);
-    take_halves(x.a, op->m * op->k, &rows);
-    take_halves(x.b, op->k * PART_COLUMNS, &columns);
-    for (int i = 0; i < op->m; i++)
-        fuse_row(op, i, &rows, &columns, &scales, x.c + i * PART_COLUMNS);
+    multiply(op, x.a, x.b, x.c, &scales);
     tensor_scatter(op, &x, d);
+}
+
+void tensor_run_scaled(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
+                       const void *const *c, const void *const *scale)
+{
+    run(op, d, a, b, c, scale, multiply_scaled);
+}
+
+void tensor_run_scaled_fp4(const tensor_op *op, void *const *d, const void *const *a, const void *const *b,
+                           const void *const *c, const void *const *scale)
+{
+    run(op, d, a, b, c, scale, multiply_scaled_fp4);
+}
+
+void tensor_multiply_scaled(const tensor_op *op, const uint32_t *a, const uint32_t *b, uint32_t *c,
+                            const uint8_t (*scale_a)[4], const uint8_t (*scale_b)[4])
+{
+    multiply_fn *multiply = op->model->method == METHOD_SCALED ? multiply_scaled : multiply_scaled_fp4;
+    tensor_scales scales;
+    memcpy(scales.a, scale_a, sizeof scales.a);
+    for (int part = 0; part < op->n / PART_COLUMNS; part++) {
+        memcpy(scales.b, scale_b + part * PART_COLUMNS, sizeof scales.b);
+        multiply(op, a, b + part * op->k * PART_COLUMNS, c + part * op->m * PART_COLUMNS, &scales);
+    }
 }

@@ -92,7 +92,8 @@ static const broken cases[] = {
     {"old shuffle", "shfl.down.b32 %r1, %r2, 1, 31;", TARGET, 6, 1, "needs .sync on sm_70 and later"},
     /* what is refused by name */
     {"sparse wgmma", "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%r1};", UNSUPPORTED, 6, 1, "wgmma.mma_async.sp (sparse wgmma)"},
-    {"tcgen05", "tcgen05.wait::ld.sync.aligned;", UNSUPPORTED, 6, 1, "tcgen05 is not supported"},
+    {"tcgen05 with stationary weights", "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;", UNSUPPORTED, 6, 1, "tcgen05.mma.ws is not supported"},
+    {"sparse tcgen05", "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;", UNSUPPORTED, 6, 1, "tcgen05.mma.sp (sparse tcgen05.mma) is not supported"},
     {"textures", "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {%r1, %r2}];", UNSUPPORTED, 6, 1, "tex (textures)"},
     {"surfaces", "suld.b.1d.b32.trap %r1, [s, {%r2}];", UNSUPPORTED, 6, 1, "suld (surfaces)"},
     {"sparse mma", "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1};", UNSUPPORTED, 6, 1, "mma.sp (sparse mma)"},

@@ -174,6 +174,9 @@ static const char *const targets[] = {"",
                                       "100f 110f",
                                       "100f 110f 120f",
                                       "100a 103a",
+                                      "100a 103a 110a",
+                                      "100a 110a",
+                                      "103f 110f",
                                       "120f",
                                       "old"};
 

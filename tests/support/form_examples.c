@@ -62,7 +62,7 @@ static const char *register_prefix(pvm_type type)
 
 static void put_register(form_text *t, const form_operand *o, pvm_type type, form_style style, int *next)
 {
-    int last = type == T_PRED || pvm_type_bits(type) == 128 ? 8 : 98;
+    int last = type == T_PRED || pvm_type_bits(type) == 128 ? 8 : pvm_type_bits(type) == 32 ? 198 : 98;
     bool wider = style == FORM_WIDER && o->flags & TAKES_WIDER && pvm_type_bits(type) < 64;
     if (style == FORM_NUMBERS && o->flags & TAKES_IMM && !(o->flags & IS_RESULT))
         form_put(t, "%s", type == T_F32 ? "0f40490FDB" : type == T_F64 ? "0d400921FB54442D18" : "1");
@@ -79,7 +79,7 @@ static void put_value(form_text *t, const form *f, const form_operand *o, const 
     pvm_type type = form_operand_type(o, inst);
     int count = form_operand_count(o, inst);
     if (o->flags & IS_ADDRESS)
-        form_put(t, "[rd98]");
+        form_put(t, o->space == SPACE_TENSOR ? "[r198]" : "[rd98]");
     else if (o->flags & IS_LABEL)
         form_put(t, "done");
     else if (o->flags & IS_TARGETS)
@@ -135,7 +135,7 @@ void form_put_header(form_text *t, const char *needs, int version)
 void form_put_kernel(form_text *t, int number, const char *body)
 {
     static const char registers[] =
-        ".reg .pred p<9>; .reg .b8 c<99>; .reg .b16 h<99>; .reg .b32 r<99>; .reg .b64 rd<99>;\n";
+        ".reg .pred p<9>; .reg .b8 c<99>; .reg .b16 h<99>; .reg .b32 r<199>; .reg .b64 rd<99>;\n";
     const char *wide = strstr(body, "b128") ? ".reg .b128 q<9>;\n" : "";
     form_put(t, ".visible .entry k%d()\n{\n%s%stable: .branchtargets done;\n%sdone: ret;\n}\n", number,
              registers, wide, body);
