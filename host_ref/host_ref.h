@@ -348,6 +348,16 @@ float ref_tensor_mma(ref_tensor_family family, qdnnDataType_t a_type, const void
  * library uses it yet. */
 int ref_tensor_wgmma_depth(qdnnDataType_t type);
 float ref_tensor_wgmma(qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type, const void *b, float c);
+/* One element of tcgen05.mma (sm_100a and its kin) with f32 results; no product of the library uses it yet. First: 16
+ * elements of F16 or BF16, or 8 of F32 (as TF32). f8f6f4: 32 codes, each in the low bits of its byte; with scales, those
+ * of a and b in E8M0, it is mxf8f6f4. fp4: 64 codes of E2M1, with 2 or 4 scales of each along k, in E8M0 or UE4M3. The
+ * first two are stated by others; E3M2, E2M3, scales, and pairs of blocks are assumed to be as on sm_120. Integers are
+ * exact. */
+float ref_tensor_tcgen05(qdnnDataType_t type, const void *a, const void *b, float c);
+float ref_tensor_tcgen05_f8f6f4(ref_minifloat a_type, const uint8_t *a, ref_minifloat b_type,
+                                const uint8_t *b, const uint8_t *scales, float c);
+float ref_tensor_tcgen05_fp4(const uint8_t *a, const uint8_t *b, int scales, bool ue4m3,
+                             const uint8_t *a_scale, const uint8_t *b_scale, float c);
 /* S of mode tensor: strips of instructions, added in order. */
 float ref_tensor_sum(ref_tensor_family family, qdnnDataType_t a_type, const void *a, qdnnDataType_t b_type,
                      const void *b, int64_t k);

@@ -349,6 +349,94 @@ float hr_tensor_wgmma(qdnnDataType_t a_type, const void *a, qdnnDataType_t b_typ
     return instruction(row, (inputs){a_type, x}, (inputs){b_type, w}, c);
 }
 
+/* ---- tcgen05 ---- */
+
+static const core_row tcgen05_rows[] = {
+    {REF_TENSOR_SM100, HALVES, 16, 25, -133, 23, 16, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM100, SINGLES, 8, 25, -133, 23, 8, REF_STANDING_PUBLISHED},
+    {REF_TENSOR_SM100, BYTES, 32, 25, -133, 23, 32,
+     REF_STANDING_PUBLISHED}, /* e3m2, e2m3 and scales: assumed */
+};
+
+float hr_tensor_tcgen05(qdnnDataType_t type, const void *a, const void *b, float c)
+{
+    const core_row *row = &tcgen05_rows[type == QDNN_DATA_F32];
+    float x[TERMS_MAX], w[TERMS_MAX];
+    hr_require(type == QDNN_DATA_F16 || type == QDNN_DATA_BF16 || type == QDNN_DATA_F32,
+               "tcgen05 of F16, BF16 or F32 (as TF32), not of type %d", (int)type);
+    for (int i = 0; i < row->depth; i++) {
+        x[i] = wgmma_input(type, a, i);
+        w[i] = wgmma_input(type, b, i);
+    }
+    return instruction(row, (inputs){type, x}, (inputs){type, w}, c);
+}
+
+/* The least exponent of each minifloat, by ref_minifloat. */
+static const int least_of_minifloat[] = {
+    [REF_E4M3] = -6, [REF_E5M2] = -14, [REF_E2M3] = 0, [REF_E3M2] = -2, [REF_E2M1] = 0};
+
+float hr_tensor_tcgen05_f8f6f4(ref_minifloat a_type, const uint8_t *a, ref_minifloat b_type, const uint8_t *b,
+                               const uint8_t *scales, float c)
+{
+    const core_row *row = &tcgen05_rows[2];
+    const int exponent = scales ? scales[0] - 127 + scales[1] - 127 : 0;
+    term terms[TERMS_MAX];
+    if (scales && (scales[0] == 0xFF || scales[1] == 0xFF))
+        return hr_canonical(NAN);
+    for (int i = 0; i < row->depth; i++) {
+        const term x = input_of(hr_minifloat_to_f32(a_type, a[i]), least_of_minifloat[a_type]),
+                   w = input_of(hr_minifloat_to_f32(b_type, b[i]), least_of_minifloat[b_type]);
+        terms[i] = product_of(row, x, w);
+        if (terms[i].value == 0.0 || !isfinite(terms[i].value))
+            continue;
+        terms[i].value = scaled(terms[i].value, exponent);
+        terms[i].exponent += exponent;
+    }
+    terms[row->depth] = addend_of(row, c);
+    return operation(row, terms, row->depth + 1);
+}
+
+/* mxf4 and mxf4nvf4: groups of 16 products are summed exactly; such a sum is aligned by the exponents of its scales. */
+static const core_row fp4_row = {REF_TENSOR_SM100, 0, 0, 35, -139, 23, 64, REF_STANDING_ASSUMED};
+
+static term scale_of(uint8_t bits, bool ue4m3)
+{
+    if (!ue4m3)
+        return bits == 0xFF ? (term){NAN, 0} : (term){scaled(1.0, bits - 127), bits - 127};
+    const float value = hr_minifloat_to_f32(REF_E4M3, bits & 0x7F);
+    return (term){value, value > 0.0f ? exponent_of(value, -6) : 0};
+}
+
+static term group_of(const uint8_t *a, const uint8_t *b, term a_scale, term b_scale)
+{
+    double sum = 0.0;
+    bool any = false, all_negative = true;
+    for (int i = 0; i < 16; i++) {
+        const double product =
+            (double)hr_minifloat_to_f32(REF_E2M1, a[i]) * hr_minifloat_to_f32(REF_E2M1, b[i]);
+        sum += product;
+        any |= product != 0.0;
+        all_negative &= signbit(product) != 0;
+    }
+    if (!isfinite(a_scale.value) || !isfinite(b_scale.value))
+        return (term){NAN, 0};
+    if (!any || a_scale.value == 0.0 || b_scale.value == 0.0)
+        return (term){all_negative ? -0.0 : 0.0, fp4_row.zero_exponent};
+    return (term){sum * a_scale.value * b_scale.value, a_scale.exponent + b_scale.exponent};
+}
+
+float hr_tensor_tcgen05_fp4(const uint8_t *a, const uint8_t *b, int scales, bool ue4m3,
+                            const uint8_t *a_scale, const uint8_t *b_scale, float c)
+{
+    term terms[5];
+    hr_require(scales == 2 || scales == 4, "mxf4 and mxf4nvf4 have 2 or 4 scales, not %d", scales);
+    for (int g = 0; g < 4; g++)
+        terms[g] = group_of(a + 16 * g, b + 16 * g, scale_of(a_scale[g * scales / 4], ue4m3),
+                            scale_of(b_scale[g * scales / 4], ue4m3));
+    terms[4] = addend_of(&fp4_row, c);
+    return operation(&fp4_row, terms, 5);
+}
+
 static float *new_numbers(int64_t n)
 {
     float *numbers = malloc((size_t)(n > 0 ? n : 1) * sizeof *numbers);
