@@ -238,6 +238,25 @@ typedef struct kernel_copying {
     uint64_t lanes; /* threads that share a line */
 } kernel_copying;
 
+/* Attention. The queries of a token are rope.queries, the cache is kv; masks and sinks are those of `select`. */
+typedef enum {
+    KERNEL_SEES_KEY_INDEX, /* keys 0 to KEY_INDEX */
+    KERNEL_SEES_LENGTH,    /* keys 0 to SEQUENCE_LENGTH - 1 */
+    KERNEL_SEES_RANGE,     /* a range from VISIBLE */
+    KERNEL_SEES_ALL        /* all that the cache has room for */
+} kernel_sees;
+typedef enum { KERNEL_ADDS_NONE, KERNEL_ADDS_MASK, KERNEL_ADDS_SLOPED_MASK, KERNEL_ADDS_ALIBI } kernel_adds;
+typedef struct kernel_attention {
+    int tensor; /* mode tensor; else exact */
+    kernel_sees sees;
+    kernel_adds adds;
+    int window;         /* only the last keys of those are seen */
+    int one_sequence;   /* there is no list of sequences */
+    int cap;            /* scores are capped */
+    int mask_heads;     /* each head has a mask */
+    int values_in_keys; /* values are the first elements of keys */
+} kernel_attention;
+
 /* A kernel reads the fields that kernel_keys returns for it; the others keep their defaults. */
 typedef struct kernel_spec {
     qdnnDataType_t data; /* type of the plain tensor: F32, F16, BF16, F64 */
@@ -262,6 +281,7 @@ typedef struct kernel_spec {
     kernel_rope rope;
     kernel_kv kv;
     kernel_copying copy;
+    kernel_attention attention;
 } kernel_spec;
 
 /* The zero type that the format has by itself: u8, i8 for signed codes, f32 for minima. */
@@ -456,6 +476,8 @@ typedef enum {
     KERNEL_COPY,
     KERNEL_GATHER,
     KERNEL_SCATTER,
+    KERNEL_ATTENTION, /* over a KV cache of plain elements, of codes or of blocks */
+    KERNEL_ATTENTION_QUANTIZED,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -603,6 +625,7 @@ typedef struct kernel_problem {
     bool w_is_kn;
     uint64_t top;
     uint64_t parts; /* into which each row is divided; set by steps */
+    uint64_t window, mask_keys, mask_stride, mask_head_stride; /* attention */
     kernel_conv conv;
     float eps, limit, factor; /* operations on rows */
     /* if not 0: x A B is added, and `addend` is set in the specification */
@@ -637,7 +660,7 @@ typedef struct kernel_param {
     uint64_t value;  /* the number's bits, or a byte offset into the workspace */
 } kernel_param;
 
-enum { KERNEL_PARAMS_MAX = 28, KERNEL_STEPS_MAX = 6 };
+enum { KERNEL_PARAMS_MAX = 32, KERNEL_STEPS_MAX = 6 };
 
 /* How a grid depends on the rows: ceil(rows * work / per_block) blocks along one dimension; per_block 0: it does not. */
 typedef struct kernel_row_blocks {

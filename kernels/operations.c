@@ -1,6 +1,7 @@
 /* The table of operations. */
 #include "kernels/operations.h"
 
+#include "kernels/attention/attention.h"
 #include "kernels/cache/cache.h"
 #include "kernels/copy/copy.h"
 #include "kernels/gemm/gemm.h"
@@ -102,6 +103,15 @@
     .is_a_kernel = copy_is_a_kernel, .is_empty = copy_is_empty, .operand = move_rows_operand,                \
     .text = move_rows_text, .complete = move_rows_complete, .geometry = copy_geometry,                       \
     .steps = move_rows_steps
+
+#define ATTENTION_ROW                                                                                        \
+    .reads = OPERAND(X) | OPERAND(KEYS) | OPERAND(VALUES) | OPERAND(KEY_SCALE) | OPERAND(VALUE_SCALE) |      \
+             OPERAND(PAGE_TABLE) | OPERAND(SEQUENCE) | OPERAND(KEY_INDEX) | OPERAND(SEQUENCE_LENGTH) |       \
+             OPERAND(VISIBLE) | OPERAND(MASK) | OPERAND(SLOPE) | OPERAND(SINK),                              \
+    .writes = OPERAND(Y), .numbers = A_NUMBER(M), .counts = attention_numbers,                               \
+    .is_a_kernel = attention_is_a_kernel, .is_empty = attention_is_empty, .operand = attention_operand,      \
+    .text = attention_text, .complete = attention_complete, .geometry = attention_geometry,                  \
+    .emit = emit_attention, .steps = attention_steps
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)
@@ -468,6 +478,17 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .steps = copy_steps},
     [KERNEL_GATHER] = {.name = "gather", MOVED_ROWS, .emit = emit_gather},
     [KERNEL_SCATTER] = {.name = "scatter", MOVED_ROWS, .emit = emit_scatter},
+    [KERNEL_ATTENTION] = {.name = "attention",
+                          .keys = KERNEL_KEYS(ATTENTION_KEYS, KERNEL_KEY(CACHE)),
+                          .fixes = fix_attention,
+                          ATTENTION_ROW},
+    [KERNEL_ATTENTION_QUANTIZED] = {.name = "attention_quantized",
+                                    .keys = KERNEL_KEYS(ATTENTION_KEYS, KERNEL_KEY(KV_SCALES),
+                                                        KERNEL_KEY(SCALES_BY_HEAD), KERNEL_KEY(GROUP_SIZE),
+                                                        KERNEL_KEY(SCALE), KERNEL_KEY(CODE),
+                                                        KERNEL_KEY(NIBBLE_ORDER)),
+                                    .fixes = fix_attention_quantized,
+                                    ATTENTION_ROW},
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .reads = OPERAND(CODES),
                           .writes = OPERAND(REPACKED),

@@ -59,6 +59,10 @@ typedef enum {
     NUMBER_Y_STRIDE_1,
     NUMBER_Y_STRIDE_2,
     NUMBER_Y_STRIDE_3,
+    NUMBER_WINDOW, /* attention */
+    NUMBER_MASK_KEYS,
+    NUMBER_MASK_STRIDE,
+    NUMBER_MASK_HEAD_STRIDE,
     NUMBERS
 } kernel_number;
 
@@ -139,6 +143,14 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
         KERNEL_KEY(ACTIVATION), KERNEL_KEY(GATED), KERNEL_KEY(RESIDUAL), KERNEL_KEY(ADDEND),                 \
         KERNEL_KEY(GROUPED), KERNEL_KEY(ROW_WEIGHT), KERNEL_KEY(PRODUCT), KERNEL_KEY(TILE_ROWS),             \
         KERNEL_KEY(SPLIT), KERNEL_KEY(X_FP8), KERNEL_KEY(X_SCALE)
+
+/* Those of attention, likewise. */
+#define ATTENTION_KEYS                                                                                       \
+    KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(QUERIES), KERNEL_KEY(KV_SLOTS), KERNEL_KEY(KV_HEADS),   \
+        KERNEL_KEY(KEY_SIZE), KERNEL_KEY(VALUE_SIZE), KERNEL_KEY(TENSOR), KERNEL_KEY(SEES),                  \
+        KERNEL_KEY(ADDS), KERNEL_KEY(WINDOW), KERNEL_KEY(ONE_SEQUENCE), KERNEL_KEY(CAP),                     \
+        KERNEL_KEY(MASK_HEADS), KERNEL_KEY(VALUES_IN_KEYS), KERNEL_KEY(MASK), KERNEL_KEY(SINK),              \
+        KERNEL_KEY(TILE_ROWS), KERNEL_KEY(PHASE)
 
 /* Whether the kernel of a normal specification works on a matrix (rows and columns); if not, on a flat
  * tensor. */

@@ -118,6 +118,18 @@ static const choice kv_scales[] = {{"token", KERNEL_KV_BY_TOKEN},
 static const choice kv_slots[] = {
     {"listed", KERNEL_KV_LISTED}, {"paged", KERNEL_KV_PAGED}, {"contiguous", KERNEL_KV_CONTIGUOUS}, {0}};
 
+static const choice attention_modes[] = {{"exact", 0}, {"tensor", 1}, {0}};
+static const choice sees[] = {{"key_index", KERNEL_SEES_KEY_INDEX},
+                              {"length", KERNEL_SEES_LENGTH},
+                              {"range", KERNEL_SEES_RANGE},
+                              {"all", KERNEL_SEES_ALL},
+                              {0}};
+static const choice adds[] = {{"none", KERNEL_ADDS_NONE},
+                              {"mask", KERNEL_ADDS_MASK},
+                              {"sloped_mask", KERNEL_ADDS_SLOPED_MASK},
+                              {"alibi", KERNEL_ADDS_ALIBI},
+                              {0}};
+
 static const choice fp8_types[] = {{"none", 0}, {"e4m3", QDNN_DATA_F8E4M3}, {"e5m2", QDNN_DATA_F8E5M2}, {0}};
 static const choice x_code_types[] = {{"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};
 static const choice results[] = {{"i32", QDNN_DATA_I32}, {"i8", QDNN_DATA_I8}, {"u8", QDNN_DATA_U8}, {0}};

@@ -172,6 +172,10 @@ static const param_decl number_params[NUMBERS] = {
     [NUMBER_Y_STRIDE_1] = {"y_stride_1", KERNEL_NUMBER, NUMBER_Y_STRIDE_1, 8},
     [NUMBER_Y_STRIDE_2] = {"y_stride_2", KERNEL_NUMBER, NUMBER_Y_STRIDE_2, 8},
     [NUMBER_Y_STRIDE_3] = {"y_stride_3", KERNEL_NUMBER, NUMBER_Y_STRIDE_3, 8},
+    [NUMBER_WINDOW] = {"window", KERNEL_NUMBER, NUMBER_WINDOW, 8},
+    [NUMBER_MASK_KEYS] = {"mask_keys", KERNEL_NUMBER, NUMBER_MASK_KEYS, 8},
+    [NUMBER_MASK_STRIDE] = {"mask_stride", KERNEL_NUMBER, NUMBER_MASK_STRIDE, 8},
+    [NUMBER_MASK_HEAD_STRIDE] = {"mask_head_stride", KERNEL_NUMBER, NUMBER_MASK_HEAD_STRIDE, 8},
 };
 
 const char *kernel_number_name(kernel_number number)
@@ -365,7 +369,11 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
                                  [NUMBER_X_STRIDE_3] = problem->lines.x[2],
                                  [NUMBER_Y_STRIDE_1] = problem->lines.y[0],
                                  [NUMBER_Y_STRIDE_2] = problem->lines.y[1],
-                                 [NUMBER_Y_STRIDE_3] = problem->lines.y[2]};
+                                 [NUMBER_Y_STRIDE_3] = problem->lines.y[2],
+                                 [NUMBER_WINDOW] = problem->window,
+                                 [NUMBER_MASK_KEYS] = problem->mask_keys,
+                                 [NUMBER_MASK_STRIDE] = problem->mask_stride,
+                                 [NUMBER_MASK_HEAD_STRIDE] = problem->mask_head_stride};
     for (int i = 0; i < EXPERT_STRIDES && step->spec.product.grouped; i++)
         numbers[expert_strides[i].number] =
             operand_bytes(row, &step->spec, problem, expert_strides[i].operand);

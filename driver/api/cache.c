@@ -138,8 +138,11 @@ static qdnnStatus_t read_quant(array *a)
     CHECK_STATUS(tensor_set(&heads, QDNN_DATA_F32, 3, dims, NULL));
     if (!has_blocks)
         CHECK_STATUS(choose_scales(a));
-    CHECK_STATUS(
-        request_make(has_groups && !has_blocks ? KERNEL_DYNAMIC : KERNEL_QUANTIZE, &heads, c->quant, &alone));
+    /* some blocks can only be read */
+    CHECK_STATUS(request_make(has_blocks   ? KERNEL_DEQUANTIZE
+                              : has_groups ? KERNEL_DYNAMIC
+                                           : KERNEL_QUANTIZE,
+                              &heads, c->quant, &alone));
     a->format = alone.row->format;
     a->stored = alone.spec.stored;
     a->quantize = alone.spec.quantize;

@@ -13,6 +13,7 @@
  *   copy.h      copies between strides and types, rows of a table by index
  *   pointwise.h operations on each element, gated functions, with quantization behind
  *   rope.h      rotary positions, and writing keys and values into a KV cache
+ *   attention.h attention over a KV cache
  *   schedule.h  lists of plans that one call runs
  *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
  *   train.h     operations for training: fake quantization, LSQ
@@ -27,6 +28,7 @@
 
 #include <qdnn/types.h>
 
+#include <qdnn/attention.h>
 #include <qdnn/cache.h>
 #include <qdnn/copy.h>
 #include <qdnn/handle.h>

@@ -55,6 +55,9 @@ typedef struct kv_slot {
 } kv_slot;
 /* The slot of a token (u64) that is written, as kv.slots says. */
 kv_slot kv_slot_of_token(ptx_builder *b, const kernel_spec *spec, const kernel_args *args, ptx_val token);
+/* Key `index` of a sequence (u32); negative numbers are large ones. */
+kv_slot kv_slot_in_sequence(ptx_builder *b, bool is_paged, const kernel_args *args, ptx_val sequence,
+                            ptx_val index);
 
 /* The first element (u64) of a head (u64) in a slot, its address, and the number of its first scale. */
 ptx_val kv_element(ptx_builder *b, const kv_array *a, const kv_slot *slot, ptx_val head);

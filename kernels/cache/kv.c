@@ -45,9 +45,8 @@ static kv_slot slot_of_number(ptx_builder *b, const kernel_args *args, ptx_val n
     return s;
 }
 
-/* Key `index` of a sequence. Negative numbers are large ones. */
-static kv_slot slot_in_sequence(ptx_builder *b, bool is_paged, const kernel_args *args, ptx_val sequence,
-                                ptx_val index)
+kv_slot kv_slot_in_sequence(ptx_builder *b, bool is_paged, const kernel_args *args, ptx_val sequence,
+                            ptx_val index)
 {
     ptx_val each = args->number[NUMBER_PAGE_SLOTS], none = ptx_u32(b, UINT32_MAX);
     kv_slot s;
@@ -73,9 +72,9 @@ kv_slot kv_slot_of_token(ptx_builder *b, const kernel_spec *spec, const kernel_a
 {
     if (spec->kv.slots == KERNEL_KV_LISTED)
         return slot_of_number(b, args, load_i32(b, args->operand[QDNN_OPERAND_ROW_INDEX], token));
-    return slot_in_sequence(b, spec->kv.slots == KERNEL_KV_PAGED, args,
-                            load_i32(b, args->operand[QDNN_OPERAND_SEQUENCE], token),
-                            load_i32(b, args->operand[QDNN_OPERAND_KEY_INDEX], token));
+    return kv_slot_in_sequence(b, spec->kv.slots == KERNEL_KV_PAGED, args,
+                               load_i32(b, args->operand[QDNN_OPERAND_SEQUENCE], token),
+                               load_i32(b, args->operand[QDNN_OPERAND_KEY_INDEX], token));
 }
 
 /* ---- Heads ---- */

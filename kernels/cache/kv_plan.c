@@ -207,7 +207,11 @@ static void print_array(const kernel_row *row, const kernel_spec *spec, kv_which
     const block_layout *blocks = block_layout_of(row->format);
     const char *types[] = {[QDNN_DATA_F32] = "f32", [QDNN_DATA_F16] = "f16", [QDNN_DATA_BF16] = "bf16"};
     char *count = text->count;
-    snprintf(text->element, sizeof text->element, "%s", is_plain(spec) ? types[spec->kv.type] : "u8");
+    const unsigned align = array_align(row, spec);
+    if (is_plain(spec))
+        snprintf(text->element, sizeof text->element, "%s", types[spec->kv.type]);
+    else /* blocks as words of their alignment */
+        snprintf(text->element, sizeof text->element, "u%u", 8 * align);
     const int used = snprintf(count, sizeof text->count,
                               "((pages - 1) * %spage_stride + (page_slots - 1) * %sslot_stride + %llu * "
                               "%shead_stride + %llu)",
@@ -216,9 +220,9 @@ static void print_array(const kernel_row *row, const kernel_spec *spec, kv_which
     if (is_plain(spec))
         return;
     const unsigned elements = blocks ? blocks->elements : 8,
-                   bytes = blocks ? blocks->bytes : row->format->facts.bits;
-    if (elements != bytes)
-        snprintf(count + used, sizeof text->count - (size_t)used, " / %u * %u", elements, bytes);
+                   words = blocks ? blocks->bytes / align : row->format->facts.bits;
+    if (elements != words)
+        snprintf(count + used, sizeof text->count - (size_t)used, " / %u * %u", elements, words);
 }
 
 static void print_scale(const kernel_row *row, const kernel_spec *spec, kv_which which,

@@ -133,8 +133,8 @@ kernel_key_set format_keys(const format_row *format)
     if (format == &format_none)
         return keys;
     if (format_is_blocks(format)) /* the format determines the rest */
-        return kernel_key_set_of(
-            KERNEL_KEYS(PRODUCT_KEYS, KERNEL_KEY(ROW_INDEX), KERNEL_KEY(INDEX_TYPE), KERNEL_KEY(UNPACK)));
+        return kernel_key_set_of(KERNEL_KEYS(PRODUCT_KEYS, ATTENTION_KEYS, KERNEL_KEY(ROW_INDEX),
+                                             KERNEL_KEY(INDEX_TYPE), KERNEL_KEY(UNPACK)));
     if (format_is_plain(format))
         return kernel_key_set_of(KERNEL_KEYS(PRODUCT_KEYS, KERNEL_KEY(UNPACK)));
     if (!is_integer(format))

@@ -303,7 +303,7 @@ static qdnnStatus_t create_integer_plan(scene *s, int which)
     return status;
 }
 
-/* A norm, a function of each element, rope, a copy. */
+/* A norm, a function of each element, rope, a copy, attention over a cache of one slot. */
 static qdnnStatus_t create_row_plan(scene *s, int which)
 {
     const qdnnNorm_t norm = {.size = sizeof norm};
@@ -314,14 +314,19 @@ static qdnnStatus_t create_row_plan(scene *s, int which)
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnSetTensorDescriptor(x, QDNN_DATA_F32, 2, (const int64_t[]){1, 8}, NULL);
     const qdnnRope_t rope = {.size = sizeof rope, .rotary = 8, .positions = 1};
+    const qdnnAttention_t attention = {.size = sizeof attention};
+    const qdnnKvCache_t cache = {
+        .size = sizeof cache, .pages = 1, .pageSlots = 1, .heads = 1, .headSize = 8, .type = QDNN_DATA_F32};
     if (status == QDNN_STATUS_SUCCESS && which == 6)
         status = qdnnCreateNormPlan(s->handle, &norm, x, x, NULL, &s->plans[which]);
     else if (status == QDNN_STATUS_SUCCESS && which == 7)
         status = qdnnCreatePointwisePlan(s->handle, &relu, x, NULL, x, NULL, &s->plans[which]);
     else if (status == QDNN_STATUS_SUCCESS && which == 9)
         status = qdnnCreateCopyPlan(s->handle, x, x, &s->plans[which]);
-    else if (status == QDNN_STATUS_SUCCESS)
+    else if (status == QDNN_STATUS_SUCCESS && which == 8)
         status = qdnnCreateRopePlan(s->handle, &rope, x, x, NULL, NULL, &s->plans[which]);
+    else if (status == QDNN_STATUS_SUCCESS)
+        status = qdnnCreateAttentionPlan(s->handle, &attention, x, &cache, &cache, x, &s->plans[which]);
     qdnnDestroyTensorDescriptor(x);
     return status;
 }
@@ -722,6 +727,7 @@ const scene_step scene_steps[] = {
     {"qdnnCreatePointwisePlan", create_row_plan, 7, ON_DEVICE},
     {"qdnnCreateRopePlan", create_row_plan, 8, ON_DEVICE},
     {"qdnnCreateCopyPlan", create_row_plan, 9, ON_DEVICE},
+    {"qdnnCreateAttentionPlan", create_row_plan, 10, ON_DEVICE},
     {"qdnnMalloc of the workspace", allocate, SCENE_WORKSPACE, ON_DEVICE},
     {"qdnnCreateMatmulPlan", plan_product, PRODUCT_EXPERTS, ON_DEVICE},
     {"qdnnCreatePrepackPlan", plan_product, PRODUCT_PREPACK, ON_DEVICE},
@@ -781,6 +787,7 @@ const scene_step scene_steps[] = {
     {"qdnnDestroyPlan of the function", destroy_plan, 7, ON_HOST},
     {"qdnnDestroyPlan of rope", destroy_plan, 8, ON_HOST},
     {"qdnnDestroyPlan of the copy", destroy_plan, 9, ON_HOST},
+    {"qdnnDestroyPlan of attention", destroy_plan, 10, ON_HOST},
     {"qdnnFree of x", release, QDNN_OPERAND_X, ON_DEVICE},
     {"qdnnFree of y", release, QDNN_OPERAND_Y, ON_DEVICE},
     {"qdnnFree of codes", release, QDNN_OPERAND_CODES, ON_DEVICE},

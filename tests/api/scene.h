@@ -44,7 +44,7 @@ enum {
     SCENE_WORKSPACE = QDNN_OPERAND_COUNT,
     SCENE_BUFFERS,
     SCENE_ROUNDS = 2, /* by plans, by one-shot calls */
-    SCENE_PLANS = 10,
+    SCENE_PLANS = 11,
     SCENE_KV = 8 /* elements of the token that goes into a cache of one slot: 4 bytes of codes, an f32 */
 };
 

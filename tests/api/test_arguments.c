@@ -155,7 +155,7 @@ TEST_CASE(ApiArguments, PlansOfAnotherHandle)
     CHECK_HAS(last_sentence(), "belongs to another handle");
     OK(qdnnDestroy(other));
     CHECK_STATUS_IS(qdnnDestroy(s.handle), BAD_PARAM);
-    CHECK_HAS(last_sentence(), "still has plans (10)");
+    CHECK_HAS(last_sentence(), "still has plans (11)");
     CHECK(scene_step_run(&s, "qdnnExecute of scales")); /* it keeps working */
     scene_close(&s);
     vm_end();

@@ -180,6 +180,14 @@ static void check_row_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
     IS_NULL("y", qdnnCreateRopePlan(h, &rope, t, NULL, NULL, NULL, &out.plan));
     IS_NULL("keys->quant", qdnnCreateRopePlan(h, &rope, t, t, &cache, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateRopePlan(h, &rope, t, t, NULL, NULL, NULL));
+    const qdnnAttention_t attention = {.size = sizeof attention};
+    IS_NULL("handle", qdnnCreateAttentionPlan(NULL, &attention, t, &cache, &cache, t, &out.plan));
+    IS_NULL("attention", qdnnCreateAttentionPlan(h, NULL, t, &cache, &cache, t, &out.plan));
+    IS_NULL("x", qdnnCreateAttentionPlan(h, &attention, NULL, &cache, &cache, t, &out.plan));
+    IS_NULL("keys", qdnnCreateAttentionPlan(h, &attention, t, NULL, &cache, t, &out.plan));
+    IS_NULL("keys->quant", qdnnCreateAttentionPlan(h, &attention, t, &cache, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateAttentionPlan(h, &attention, t, &cache, &cache, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateAttentionPlan(h, &attention, t, &cache, &cache, t, NULL));
     IS_NULL("handle", qdnnCreatePointwisePlan(NULL, &pointwise, t, NULL, t, NULL, &out.plan));
     IS_NULL("pointwise", qdnnCreatePointwisePlan(h, NULL, t, NULL, t, NULL, &out.plan));
     IS_NULL("x", qdnnCreatePointwisePlan(h, &pointwise, NULL, NULL, t, NULL, &out.plan));

@@ -75,10 +75,14 @@ bool row_operands_check(qdnnHandle_t handle, qdnnPlan_t plan, const row_operands
              device_buffer_write(&at[i], o->before);
         bindings[i] = (qdnnBinding_t){.operand = o->operand, .pointer = device_buffer_at(&at[i])};
     }
-    ok = ok &&
-         CHECK_QDNN(rows < 0 ? qdnnExecute(handle, plan, bindings, all->count, NULL, 0)
-                             : qdnnExecuteRows(handle, plan, rows, bindings, all->count, NULL, 0)) &&
+    size_t bytes = 0;
+    void *workspace = NULL;
+    ok = ok && CHECK_QDNN(qdnnGetPlanWorkspaceSize(plan, &bytes)) &&
+         (bytes == 0 || CHECK_QDNN(qdnnMalloc(handle, &workspace, bytes))) &&
+         CHECK_QDNN(rows < 0 ? qdnnExecute(handle, plan, bindings, all->count, workspace, bytes)
+                             : qdnnExecuteRows(handle, plan, rows, bindings, all->count, workspace, bytes)) &&
          CHECK_QDNN(qdnnSynchronize(handle));
+    CHECK_QDNN(qdnnFree(handle, workspace));
     for (int i = 0; i < all->count; i++) {
         if (ok)
             check_operand(&all->at[i], &at[i], rows);

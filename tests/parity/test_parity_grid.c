@@ -209,6 +209,7 @@ static bool has_tests_of_its_own(const kernel_row *row)
     case KERNEL_POINTWISE_QUANTIZED:
     case KERNEL_ROPE_QUANTIZED:
     case KERNEL_QUANTIZE_ROWS:
+    case KERNEL_ATTENTION_QUANTIZED:
         return true;
     default:
         return kernel_is_product(row);

@@ -9,7 +9,7 @@
 
 #include "device/product_case.h"
 #include "formats/ref_spec.h"
-#include "kernels/formats/format.h"
+#include "kernels/formats/blocks.h"
 #include "support/random.h"
 #include "test.h"
 
@@ -479,6 +479,90 @@ static bool quantize_rows_data(launcher_case *c)
     return true;
 }
 
+/* Keys or values of a cache: bytes that mean something in every format, and their scales. */
+static void cache_data(launcher_case *c, const ref_kv_spec *kv, bool is_keys)
+{
+    const size_t bytes = (size_t)ref_kv_bytes(kv), scales = (size_t)ref_kv_scale_bytes(kv);
+    uint8_t *array =
+        integer_buffer(&c->buffers, is_keys ? QDNN_OPERAND_KEYS : QDNN_OPERAND_VALUES, bytes, false);
+    uint64_t state = SEED + is_keys;
+    if (kv->type)
+        row_fill(kv->type, array, (int64_t)bytes / ref_scalar_size(kv->type), SEED + is_keys, false);
+    for (size_t i = 0; i < bytes && !kv->type; i++) /* small numbers of FP8, too */
+        array[i] = (uint8_t)(random_next(&state) >> 40) & 0xB7;
+    const block_layout *blocks = block_layout_of(c->row->format);
+    for (size_t i = 0; blocks && i < bytes; i += blocks->bytes)
+        for (int k = 0; k < 2; k++) /* the first or the first two numbers of a block */
+            ref_scalar_store(QDNN_DATA_F16, array + i, k, 0.01f);
+    if (!scales)
+        return;
+    float *scale = integer_buffer(&c->buffers, is_keys ? QDNN_OPERAND_KEY_SCALE : QDNN_OPERAND_VALUE_SCALE,
+                                  scales, false);
+    for (size_t i = 0; i < scales / sizeof *scale; i++)
+        scale[i] = 0.01f * (float)(i % 7 + 1);
+}
+
+/* Attention in the default settings: a few tokens of one sequence, whose pages lie in no order. */
+static bool attention_data(launcher_case *c)
+{
+    enum { TOKENS = 5, PAGE_SLOTS = 4, PAGES = 19 };
+    const kernel_kv *sizes = &c->spec.kv;
+    const int64_t head = (int64_t)sizes->key_size, queries = (int64_t)c->spec.rope.queries,
+                  heads = (int64_t)sizes->heads, group = queries / heads;
+    integer_buffers *b = &c->buffers;
+    const bool is_plain = kernel_operation_of(c->row) == KERNEL_ATTENTION;
+    ref_kv_spec kv = {.pages = PAGES,
+                      .page_slots = PAGE_SLOTS,
+                      .heads = heads,
+                      .head_size = head,
+                      .type = is_plain ? QDNN_DATA_F32 : 0,
+                      .page_stride = PAGE_SLOTS * heads * head,
+                      .slot_stride = heads * head,
+                      .head_stride = head};
+    if (!is_plain)
+        kv.quant = ref_spec_of(c->row, &c->spec);
+    float *x = integer_buffer(b, QDNN_OPERAND_X, (size_t)(TOKENS * queries * head) * 4, false),
+          *y = integer_buffer(b, QDNN_OPERAND_Y, (size_t)(TOKENS * queries * head) * 4, true);
+    int32_t *sequence = integer_buffer(b, QDNN_OPERAND_SEQUENCE, TOKENS * sizeof *sequence, false),
+            *index = integer_buffer(b, QDNN_OPERAND_KEY_INDEX, TOKENS * sizeof *index, false),
+            *table = integer_buffer(b, QDNN_OPERAND_PAGE_TABLE, PAGES * sizeof *table, false);
+    row_fill(QDNN_DATA_F32, x, TOKENS * queries * head, SEED, false);
+    cache_data(c, &kv, true);
+    cache_data(c, &kv, false);
+    for (int i = 0; i < PAGES; i++)
+        table[i] = i * 7 % PAGES;
+    float *keys = calloc((size_t)(PAGES * PAGE_SLOTS * head), sizeof *keys),
+          *values = calloc((size_t)(PAGES * PAGE_SLOTS * head), sizeof *values);
+    for (int t = 0; t < TOKENS; t++)
+        index[t] = 70 - 3 * t;
+    for (int64_t h = 0; h < queries; h++) {
+        for (int64_t j = 0; j < PAGES * PAGE_SLOTS; j++) {
+            const int64_t slot = ref_kv_slot(&kv, table, PAGES, 0, j);
+            ref_kv_read(&kv, slot, h / group, b->host[QDNN_OPERAND_KEYS], b->host[QDNN_OPERAND_KEY_SCALE],
+                        keys + j * head);
+            ref_kv_read(&kv, slot, h / group, b->host[QDNN_OPERAND_VALUES], b->host[QDNN_OPERAND_VALUE_SCALE],
+                        values + j * head);
+        }
+        for (int t = 0; t < TOKENS; t++)
+            ref_attention(
+                &(ref_attention_spec){
+                    .x = QDNN_DATA_F32, .y = QDNN_DATA_F32, .d = head, .dv = head, .scale = c->problem.alpha},
+                &(ref_attention_row){.q = x + (t * queries + h) * head,
+                                     .keys = keys,
+                                     .values = values,
+                                     .key_stride = head,
+                                     .value_stride = head,
+                                     .last = index[t]},
+                y + (t * queries + h) * head);
+    }
+    free(keys);
+    free(values);
+    c->problem.m = TOKENS;
+    c->problem.pages = c->problem.table_pages = PAGES;
+    c->problem.cache.page_slots = PAGE_SLOTS;
+    return true;
+}
+
 static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SCALE] = quant_data,
     [KERNEL_QUANTIZE] = quant_data,
@@ -514,6 +598,8 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_COPY] = copy_data,
     [KERNEL_GATHER] = copy_data,
     [KERNEL_SCATTER] = copy_data,
+    [KERNEL_ATTENTION] = attention_data,
+    [KERNEL_ATTENTION_QUANTIZED] = attention_data,
 };
 
 /* ---- Which launchers there are ---- */

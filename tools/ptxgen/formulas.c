@@ -16,6 +16,10 @@
     "pairs of a head by the position of its token: y0 = x0 * c - x1 * s, y1 = x0 * s + x1 * c; queries to "  \
     "y, keys and values to their slots of the cache"
 
+#define ATTENTION                                                                                            \
+    "s = q * k, t = (s * alpha, or limit * tanh(s * factor)) + bias; y = sum of exp(t - m) * v over the "    \
+    "keys that a token sees, divided by the sum of exp(t - m), m the largest t"
+
 static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_SCALE] = "s = max(absmax of the group, floor) / (largest code); with a zero point s = max(hi - "
                      "lo, floor) / (2^b - 1), zero = clamp(rint(-lo / s))",
@@ -47,6 +51,8 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_GATHER] = "y[i] = x[index[i]], rows of a table; NaN, or 0, for an index that it does not have",
     [KERNEL_SCATTER] =
         "y[index[i]] = x[i], rows of a table; an index that it does not have leaves its row out",
+    [KERNEL_ATTENTION] = ATTENTION,
+    [KERNEL_ATTENTION_QUANTIZED] = ATTENTION "; k and v are decoded",
     [KERNEL_INT4_DOT] = "y = i32 sum of x[k] * w[k]",
     [KERNEL_INT4_DOT_SCALED] = "y = (f32(sum of x[k] * w[k]) * x_scale) * scale",
     [KERNEL_INT4_MATMUL] = "y[b,r] = (f32(sum over k of x[b,k] * w[r,k]) * scale[r]) * x_scale[b]",

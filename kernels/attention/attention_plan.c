@@ -1,0 +1,343 @@
+/* Attention: specifications, the sizes of operands, and launches. */
+#include "kernels/attention/attention.h"
+
+#include <stdio.h>
+
+enum { KEY_LONGEST = 576, VALUE_LONGEST = 512, VALUE_SHORT = 256, KEY_SHORT = 256, MULTIPROCESSORS = 108 };
+
+static unsigned power_of_two(uint64_t n)
+{
+    return 1u << ceil_log2(n ? n : 1);
+}
+
+/* ---- Shape ---- */
+
+static uint64_t queries_of_head(const kernel_spec *spec)
+{
+    return spec->kv.heads ? spec->rope.queries / spec->kv.heads : 0;
+}
+
+/* Rows that a thread block may have: their states are in shared memory. */
+static unsigned rows_most(const kernel_spec *spec)
+{
+    return spec->kv.value_size <= VALUE_SHORT ? ATTENTION_ROWS : ATTENTION_ROWS / 2;
+}
+
+attention_shape attention_shape_of(const kernel_spec *spec)
+{
+    const unsigned most = rows_most(spec);
+    const uint64_t queries = queries_of_head(spec) ? queries_of_head(spec) : 1,
+                   blocks = ceil_div(queries, most);
+    attention_shape s = {.head_blocks = (unsigned)blocks, .heads = (unsigned)ceil_div(queries, blocks)};
+    s.tokens = spec->product.tile_rows < most / s.heads ? (unsigned)spec->product.tile_rows : most / s.heads;
+    s.rows = power_of_two((uint64_t)s.heads * s.tokens);
+    const bool is_short = spec->kv.value_size <= VALUE_SHORT / 2 && spec->kv.key_size <= KEY_SHORT;
+    s.warps = is_short && spec->select.phase == KERNEL_PHASE_WHOLE ? 8 : 4;
+    s.block = s.warps * WARP;
+    return s;
+}
+
+/* ---- Settings ---- */
+
+/* The cache as kv_plan.c knows it: without values, if they are part of the keys. */
+static kernel_spec cache_of(const kernel_spec *spec)
+{
+    kernel_spec cache = *spec;
+    if (spec->attention.values_in_keys)
+        cache.kv.value_size = 0;
+    return cache;
+}
+
+static void fix_common(kernel_spec *spec)
+{
+    kernel_attention *a = &spec->attention;
+    kv_fix(spec);
+    if (spec->kv.slots == KERNEL_KV_LISTED)
+        spec->kv.slots = KERNEL_KV_PAGED;
+    if (a->adds != KERNEL_ADDS_MASK && a->adds != KERNEL_ADDS_SLOPED_MASK) {
+        a->mask_heads = 0;
+        spec->select.mask = 0;
+    } else if (!spec->select.mask) {
+        spec->select.mask = QDNN_DATA_F32;
+    }
+    if (spec->select.phase == KERNEL_PHASE_SUMS)
+        spec->select.phase = KERNEL_PHASE_WHOLE;
+    spec->product.tile_rows = attention_shape_of(spec).tokens;
+}
+
+void fix_attention(kernel_spec *spec)
+{
+    if (!spec->kv.type)
+        spec->kv.type = QDNN_DATA_F32;
+    spec->stored.groups = QDNN_GROUPS_DEFAULT;
+    fix_common(spec);
+}
+
+void fix_attention_quantized(kernel_spec *spec)
+{
+    spec->kv.type = 0;
+    fix_common(spec);
+}
+
+bool attention_is_empty(const kernel_problem *problem)
+{
+    return problem->m == 0;
+}
+
+static bool sizes_fit(const kernel_spec *spec, char *error, size_t error_size)
+{
+    const kernel_kv *kv = &spec->kv;
+    if (kv->heads == 0 || kv->key_size == 0 || kv->value_size == 0)
+        return kernel_refuse(error, error_size,
+                             "kv_heads, key_size and value_size must not be 0 in attention");
+    if (kv->key_size > KEY_LONGEST || kv->value_size > VALUE_LONGEST)
+        return kernel_refuse(
+            error, error_size,
+            "keys have %llu elements and values %llu; heads of attention have up to %d and %d",
+            (unsigned long long)kv->key_size, (unsigned long long)kv->value_size, KEY_LONGEST, VALUE_LONGEST);
+    if (spec->rope.queries == 0 || spec->rope.queries % kv->heads != 0)
+        return kernel_refuse(error, error_size,
+                             "there are %llu heads of queries and %llu of keys; the first must be a multiple",
+                             (unsigned long long)spec->rope.queries, (unsigned long long)kv->heads);
+    if (spec->attention.values_in_keys && kv->value_size > kv->key_size)
+        return kernel_refuse(error, error_size, "values are the first %llu elements of keys, which have %llu",
+                             (unsigned long long)kv->value_size, (unsigned long long)kv->key_size);
+    if (kv->heads * attention_shape_of(spec).head_blocks > UINT16_MAX)
+        return kernel_refuse(error, error_size, "there are %llu heads of keys; attention takes up to %u",
+                             (unsigned long long)kv->heads,
+                             UINT16_MAX / attention_shape_of(spec).head_blocks);
+    return true;
+}
+
+bool attention_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const kernel_spec cache = cache_of(spec);
+    if (spec->data == QDNN_DATA_F64)
+        return kernel_refuse(error, error_size, "data is f64; attention takes f32, f16 and bf16");
+    if (spec->attention.tensor)
+        return kernel_refuse(error, error_size, "mode tensor is not supported yet; fix: mode exact");
+    return sizes_fit(spec, error, error_size) && kv_is_allowed(row, &cache, error, error_size);
+}
+
+number_set attention_numbers(const kernel_spec *spec)
+{
+    const kernel_spec cache = cache_of(spec);
+    const number_set room = A_NUMBER(PAGE_SLOTS) | A_NUMBER(TABLE_PAGES);
+    number_set numbers = A_NUMBER(M);
+    if (spec->select.phase == KERNEL_PHASE_JOIN)
+        numbers |= A_NUMBER(Y_STRIDE) | (kv_numbers(&cache) & room);
+    else
+        numbers |= A_NUMBER(X_STRIDE) | A_NUMBER(ALPHA) | kv_numbers(&cache);
+    if (spec->select.phase == KERNEL_PHASE_WHOLE)
+        numbers |= A_NUMBER(Y_STRIDE);
+    else
+        numbers |= A_NUMBER(PARTS);
+    if (spec->attention.window)
+        numbers |= A_NUMBER(WINDOW);
+    if (spec->select.mask)
+        numbers |= A_NUMBER(MASK_KEYS);
+    if (spec->select.phase == KERNEL_PHASE_JOIN)
+        return numbers;
+    if (spec->attention.cap)
+        numbers |= A_NUMBER(LIMIT) | A_NUMBER(FACTOR);
+    if (spec->select.mask)
+        numbers |= A_NUMBER(MASK_STRIDE);
+    return spec->attention.mask_heads ? numbers | A_NUMBER(MASK_HEAD_STRIDE) : numbers;
+}
+
+void attention_complete(const kernel_spec *spec, kernel_problem *p)
+{
+    enum { USUAL = 16 };
+    const uint64_t slots = p->cache.page_slots ? p->cache.page_slots : USUAL;
+    p->x_stride = p->x_stride ? p->x_stride : spec->rope.queries * spec->kv.key_size;
+    p->y_stride = p->y_stride ? p->y_stride : spec->rope.queries * spec->kv.value_size;
+    kv_complete(spec, p);
+    p->rows = p->m;
+    p->columns = spec->rope.queries * spec->kv.key_size;
+    p->window = p->window ? p->window : p->table_pages * slots;
+    p->mask_keys = p->mask_keys ? p->mask_keys : p->table_pages * slots;
+    p->mask_stride = p->mask_stride ? p->mask_stride : p->mask_keys;
+    p->mask_head_stride = p->mask_head_stride ? p->mask_head_stride : p->mask_stride * p->m;
+}
+
+/* ---- Operands ---- */
+
+static kernel_operand read_by(bool phases, unsigned align, uint64_t bytes)
+{
+    return phases ? (kernel_operand){.reads = true, .align = align, .bytes = bytes} : (kernel_operand){0};
+}
+
+static uint64_t rows_bytes(const kernel_problem *p, uint64_t stride, uint64_t elements, qdnnDataType_t type)
+{
+    return p->m ? ((p->m - 1) * stride + elements) * element_bytes(type) : 0;
+}
+
+static uint64_t mask_bytes(const kernel_spec *spec, const kernel_problem *p)
+{
+    if (!spec->select.mask || p->m == 0)
+        return 0;
+    const uint64_t heads = spec->attention.mask_heads ? spec->rope.queries - 1 : 0;
+    return (heads * p->mask_head_stride + (p->m - 1) * p->mask_stride + p->mask_keys) *
+           element_bytes((qdnnDataType_t)spec->select.mask);
+}
+
+kernel_operand attention_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
+                                 int operand)
+{
+    const kernel_spec cache = cache_of(spec);
+    const kernel_attention *a = &spec->attention;
+    const uint64_t queries = spec->rope.queries;
+    const int phase = spec->select.phase;
+    const bool scores = phase != KERNEL_PHASE_JOIN, finishes = phase != KERNEL_PHASE_PARTS;
+    kernel_operand o;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        return read_by(scores, element_bytes(spec->data),
+                       rows_bytes(p, p->x_stride, queries * spec->kv.key_size, spec->data));
+    case QDNN_OPERAND_Y:
+        o = read_by(finishes, element_bytes(spec->epilogue.output),
+                    rows_bytes(p, p->y_stride, queries * spec->kv.value_size, spec->epilogue.output));
+        o.writes = o.reads;
+        o.reads = false;
+        return o;
+    case QDNN_OPERAND_SEQUENCE:
+        return read_by(!a->one_sequence, 4, p->m * 4);
+    case QDNN_OPERAND_KEY_INDEX:
+        return read_by(a->sees == KERNEL_SEES_KEY_INDEX, 4, p->m * 4);
+    case QDNN_OPERAND_SEQUENCE_LENGTH: /* the number of sequences is not known */
+        return read_by(a->sees == KERNEL_SEES_LENGTH, 4, p->m ? 4 : 0);
+    case QDNN_OPERAND_VISIBLE:
+        return read_by(a->sees == KERNEL_SEES_RANGE, 4, p->m * 8);
+    case QDNN_OPERAND_MASK:
+        return read_by(scores && spec->select.mask,
+                       spec->select.mask ? element_bytes((qdnnDataType_t)spec->select.mask) : 0,
+                       mask_bytes(spec, p));
+    case QDNN_OPERAND_SLOPE:
+        return read_by(scores && (a->adds == KERNEL_ADDS_SLOPED_MASK || a->adds == KERNEL_ADDS_ALIBI), 4,
+                       queries * 4);
+    case QDNN_OPERAND_SINK:
+        return read_by(finishes && spec->select.sink, 4, queries * 4);
+    default:
+        o = scores ? kv_operand(row, &cache, p, operand) : (kernel_operand){0};
+        o.reads = o.align != 0;
+        o.writes = false;
+        return o;
+    }
+}
+
+static const char *type_name(int type)
+{
+    return type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "f32";
+}
+
+kernel_operand_text attention_text(const kernel_row *row, const kernel_spec *spec, int operand)
+{
+    const kernel_spec cache = cache_of(spec);
+    const unsigned long long queries = spec->rope.queries;
+    const bool is_x = operand == QDNN_OPERAND_X;
+    kernel_operand_text text = {.element = "f32"};
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+    case QDNN_OPERAND_Y:
+        snprintf(text.element, sizeof text.element, "%s",
+                 type_name(is_x ? spec->data : spec->epilogue.output));
+        snprintf(text.count, sizeof text.count, "((m - 1) * %s_stride + %llu)", is_x ? "x" : "y",
+                 queries * (is_x ? spec->kv.key_size : spec->kv.value_size));
+        return text;
+    case QDNN_OPERAND_MASK:
+        snprintf(text.element, sizeof text.element, "%s", type_name(spec->select.mask));
+        if (spec->attention.mask_heads)
+            snprintf(text.count, sizeof text.count,
+                     "(%llu * mask_head_stride + (m - 1) * mask_stride + mask_keys)", queries - 1);
+        else
+            snprintf(text.count, sizeof text.count, "((m - 1) * mask_stride + mask_keys)");
+        return text;
+    case QDNN_OPERAND_SLOPE:
+    case QDNN_OPERAND_SINK:
+        snprintf(text.count, sizeof text.count, "%llu", queries);
+        return text;
+    case QDNN_OPERAND_VISIBLE:
+    case QDNN_OPERAND_SEQUENCE_LENGTH:
+        snprintf(text.element, sizeof text.element, "i32");
+        snprintf(text.count, sizeof text.count, operand == QDNN_OPERAND_VISIBLE ? "m * 2" : "1");
+        return text;
+    default:
+        return kv_text(row, &cache, operand);
+    }
+}
+
+/* ---- Launches ---- */
+
+kernel_geometry attention_geometry(const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    const attention_shape s = attention_shape_of(spec);
+    if (spec->select.phase == KERNEL_PHASE_JOIN)
+        return (kernel_geometry){.block = JOIN_THREADS,
+                                 .grid = {rule_number(NUMBER_M), rule_constant(spec->rope.queries)}};
+    kernel_geometry g = {
+        .block = s.block,
+        .grid = {rule_parts(NUMBER_M, s.tokens), rule_constant(spec->kv.heads * s.head_blocks)}};
+    if (spec->select.phase == KERNEL_PHASE_PARTS)
+        g.grid[2] = rule_number(NUMBER_PARTS);
+    return g;
+}
+
+/* The keys that a sequence has room for. */
+static uint64_t capacity(const kernel_spec *spec, const kernel_problem *p)
+{
+    const uint64_t pages = spec->kv.slots == KERNEL_KV_PAGED ? p->table_pages : 1;
+    const uint64_t most = pages * p->cache.page_slots;
+    return most < INT32_MAX ? most : INT32_MAX;
+}
+
+uint64_t state_workspace(const kernel_spec *spec, const kernel_problem *p)
+{
+    return p->m * spec->rope.queries * ceil_div(capacity(spec, p), TILE_KEYS) * (spec->kv.value_size + 2) * 4;
+}
+
+/* Into how many parts the keys of a row are divided: 1, if there are blocks enough without, or few keys. */
+static uint64_t parts_of(const kernel_spec *spec, const kernel_problem *p)
+{
+    enum { ROUNDS_LEAST = 2, PARTS_MOST = 64, WORKSPACE_MOST = 1 << 28 };
+    kernel_spec divided = *spec;
+    divided.select.phase = KERNEL_PHASE_PARTS;
+    const attention_shape s = attention_shape_of(&divided);
+    const uint64_t machine = p->multiprocessors ? (uint64_t)p->multiprocessors : MULTIPROCESSORS,
+                   blocks = ceil_div(p->m, s.tokens) * spec->kv.heads * s.head_blocks,
+                   rounds = ceil_div(capacity(spec, p), (uint64_t)s.warps * TILE_KEYS);
+    if (2 * blocks > machine || rounds < ROUNDS_LEAST || state_workspace(spec, p) > WORKSPACE_MOST)
+        return 1;
+    const uint64_t wanted = ceil_div(4 * machine, blocks), most = rounds < PARTS_MOST ? rounds : PARTS_MOST;
+    return wanted < most ? wanted : most;
+}
+
+void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_steps *steps)
+{
+    const attention_shape s = attention_shape_of(spec);
+    kernel_problem p = *problem;
+    kernel_spec part = *spec;
+    p.parts = parts_of(spec, problem);
+    if (p.parts == 1) {
+        step_follows_rows(steps_add(steps, row, spec, &p), 0, 1, s.tokens);
+        return;
+    }
+    const uint64_t states = steps_take(steps, state_workspace(spec, &p));
+    part.select.phase = KERNEL_PHASE_PARTS;
+    kernel_step *first = steps_add(steps, row, &part, &p);
+    step_follows_rows(first, 0, 1, s.tokens);
+    step_with_partials(first, states);
+    part.select.phase = KERNEL_PHASE_JOIN;
+    kernel_step *second = steps_add(steps, row, &part, &p);
+    step_follows_rows(second, 0, 1, 1);
+    step_with_partials(second, states);
+}
+
+void emit_attention(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    if (spec->select.phase == KERNEL_PHASE_JOIN)
+        emit_attention_join(b, row, spec);
+    else
+        emit_attention_exact(b, row, spec);
+}
