@@ -137,8 +137,10 @@ void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spe
         return;
     }
     block_tile t = block_tile_begin(b, row, spec, BLOCK_QUANTIZE_THREADS);
-    if (spec->row_index) /* room for a few more registers than eight blocks have; else ptxas may spill one */
-        ptx_minnctapersm(b, 6);
+    if (spec->row_index) { /* room for a few more registers than eight blocks have; else ptxas may spill one */
+        unsigned most = ptx_target(b)->threads_sm / BLOCK_QUANTIZE_THREADS;
+        ptx_minnctapersm(b, most < 6 ? most : 6);
+    }
     ptx_val code_bytes = ptx_shared(b, "code_bytes", PTX_U32, BLOCK_TILE / 4, LOAD_BYTES);
     encode_tile(b, &t, code_bytes);
     ptx_syncthreads(b);
