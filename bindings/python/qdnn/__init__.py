@@ -18,11 +18,11 @@ from ._library import QdnnError, QdnnNotSupported, QdnnValueError, version
 from ._plans import Descriptor, Plan, Quantization, Quantized, Tensor, quantization, weights
 from ._program import Program, Schedule
 from ._rows import KvCache
-from ._settings import KvDescription, Norm, Pointwise, QuantizedType, Rope, RopeTables, rope_tables, sampling
+from ._settings import Attention, KvDescription, Norm, Pointwise, QuantizedType, Rope, RopeTables, rope_tables, sampling
 
 __version__ = version()
 __all__ = [
-    "Array", "Descriptor", "Device", "Emitted", "EmittedOperand", "File", "KvCache", "KvDescription", "Launch", "Norm", "Plan",
+    "Array", "Attention", "Descriptor", "Device", "Emitted", "EmittedOperand", "File", "KvCache", "KvDescription", "Launch", "Norm", "Plan",
     "Pointwise", "Program", "QdnnError", "QdnnNotSupported", "QdnnValueError", "Quantization", "Quantized", "QuantizedType", "Rope",
     "RopeTables", "Schedule", "Tensor", "emit", "emit_operation", "open", "quantization", "rope_tables", "sampling", "training", "weights",
 ]  # fmt: skip

@@ -380,7 +380,7 @@ def as_output(device, out, shape, type):
     if isinstance(out, np.ndarray):
         if not out.flags.writeable:
             raise ValueError("out is a read-only array; pass one that can be written")
-        name = type if type is not None and out.dtype == _BITS.get(type) else _OF_NUMPY.get(out.dtype, str(out.dtype))
+        name = type if type in _BITS and out.dtype == _BITS[type] else _OF_NUMPY.get(out.dtype, str(out.dtype))
         array = Array(device, out.shape, name)
         give = lambda made: _written_by(made, out)
     elif isinstance(out, Array) or (hasattr(out, "__dlpack_device__") and out.__dlpack_device__()[0] in _ON_CUDA):

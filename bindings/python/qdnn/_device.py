@@ -7,12 +7,14 @@ import ctypes
 from typing import Any, Iterator
 
 from ._arrays import Array, Handle, as_array, as_output, check_shape, data_type
+from ._attention import Attending
+from ._copies import Copies
 from ._library import call, constants, did_you_mean, number
 from ._plans import PARTS, Descriptor, Plan, PlanCache, Quantization, Quantized, Tensor
 from ._rows import Rows
 
 
-class Device(Rows):
+class Device(Rows, Attending, Copies):
     """A GPU or ptxvm: "auto" (a GPU if there is one), "cuda:1", "vm", "vm:sm_80", "vm:a100". None: use QDNN_DEVICE.
     math: "family" (products of 16-bit x use tensor cores) or "exact" (the same bits on every GPU). None: use QDNN_MATH.
 
@@ -170,20 +172,6 @@ class Device(Rows):
         """
         out, give = as_output(self.handle, out, quantized.shape, None if out is not None else type)
         self.plan("Dequantize", Tensor(quantized.shape, out.type), quantized.quantization)(y=out, **quantized.on(self.handle))
-        return give(out)
-
-    def gather(self, quantized: Quantized, indices: Any, type: str = "f32", out: Any = None) -> Any:
-        """The rows of a table by index (i32), dequantized: an embedding. An index out of range gives a row of NaN.
-
-        >>> q = device.quantize(np.repeat([[127, 254]], 32, 1).reshape(2, 32).astype("f4"), qdnn.weights("gguf_q8_0"))
-        >>> device.gather(q, np.array([1, 0, 1], "i4")).numpy()[:, 0]
-        array([254., 127., 254.], dtype=float32)
-        """
-        indices = self.array(indices)
-        shape = (*indices.shape, quantized.shape[-1])
-        out, give = as_output(self.handle, out, shape, None if out is not None else type)
-        table, y = Tensor(quantized.shape, out.type), Tensor(shape, out.type)
-        self.plan("DequantizeRows", table, quantized.quantization, y)(row_index=indices, y=out, **quantized.on(self.handle))
         return give(out)
 
     def repack(self, quantized: Quantized, to: Quantization) -> Quantized:

@@ -36,7 +36,7 @@ class _Kernel(ctypes.Structure):
 class _ProgramInfo(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t), ("tensors", ctypes.c_int), ("steps", ctypes.c_int), ("max_rows", ctypes.c_int64),
-        ("arena_bytes", ctypes.c_size_t), ("intermediate_bytes", ctypes.c_size_t),
+        ("arena_bytes", ctypes.c_size_t), ("intermediate_bytes", ctypes.c_size_t), ("fused", ctypes.c_int),
     ]  # fmt: skip
 
 

@@ -23,7 +23,8 @@ class KvCache:
 
     `pages` of `page_slots` tokens each, which have `heads` heads of `head_size` elements. With `table_pages` a page table says
     which pages a sequence has, so many at most; without, page i is the region of sequence i. Static scales (granularity
-    "tensor" or "channel") are passed as `key_scale` and `value_scale`.
+    "tensor" or "channel") are passed as `key_scale` and `value_scale`. `value_head_size`: that of values, where it differs; 0:
+    there are none, as where values are the first elements of the keys (MLA).
 
     >>> qdnn.KvCache(device, pages=4, page_slots=16, heads=2, head_size=64, type="f16").bytes
     32768
@@ -39,9 +40,9 @@ class KvCache:
             raise ValueError("a cache has either a type or a quantization")
         self.device, self.type, self.quantization, self.scales = device, type, quantization, scales
         self.pages, self.page_slots, self.table_pages, self.heads = pages, page_slots, table_pages, heads
-        self.head_size, self.value_head_size = head_size, value_head_size or head_size
+        self.head_size, self.value_head_size = head_size, head_size if value_head_size is None else value_head_size
         self.keys, self.key_scale = self._make(self.head_size, key_scale)
-        self.values, self.value_scale = self._make(self.value_head_size, value_scale)
+        self.values, self.value_scale = self._make(self.value_head_size, value_scale) if self.value_head_size else (None, None)
 
     def _make(self, head_size: int, scale: Any) -> tuple[Array, Array | None]:
         tensor = Tensor((self.pages * self.page_slots, self.heads, head_size))
@@ -56,8 +57,10 @@ class KvCache:
         call("Fill", self.device.pointer, array.pointer, ctypes.c_ubyte(0), ctypes.c_size_t(size))
         return array
 
-    def describe(self, values: bool = False) -> KvDescription:
-        """The description of the keys, or of the values, that plans take."""
+    def describe(self, values: bool = False) -> KvDescription | None:
+        """The description of the keys, or of the values, that plans take; None: there are no values."""
+        if values and not self.value_head_size:
+            return None
         how = {"type": self.type} if self.quantization is None else {"quant": self.quantization}
         return KvDescription(pages=self.pages, page_slots=self.page_slots, table_pages=self.table_pages, heads=self.heads,
                              head_size=self.value_head_size if values else self.head_size, scales=self.scales, **how)  # fmt: skip
@@ -72,9 +75,10 @@ class KvCache:
     def bytes(self) -> int:
         return sum(array.bytes for array in self.operands.values())
 
-    def numpy(self) -> tuple[np.ndarray, np.ndarray]:
+    def numpy(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Keys and values as numbers, [pages, page_slots, heads, head_size]."""
-        return self._numbers(self.keys, self.key_scale, self.head_size), self._numbers(self.values, self.value_scale, self.value_head_size)
+        keys = self._numbers(self.keys, self.key_scale, self.head_size)
+        return keys, None if self.values is None else self._numbers(self.values, self.value_scale, self.value_head_size)
 
     def _numbers(self, codes: Array, scale: Array | None, head_size: int) -> np.ndarray:
         shape = (self.pages, self.page_slots, self.heads, head_size)

@@ -117,6 +117,21 @@ class KvDescription(Settings):
     }  # fmt: skip
 
 
+class Attention(Settings):
+    """qdnnAttention_t of qdnn/attention.h.
+
+    >>> qdnn.Attention(mode="tensor", sees="length", window=128)
+    qdnn.Attention(mode='tensor', sees='length', window=128)
+    """
+
+    MEMBERS = {
+        "mode": (_i32, "ATTENTION"), "scale": (_f32, None), "cap": (_f32, None), "sees": (_i32, "SEES"), "window": (_i64, None),
+        "one_sequence": (_i32, None), "sinks": (_i32, None), "bias": (_i32, "BIAS"), "mask_type": (_i32, "DATA"),
+        "mask_keys": (_i64, None), "mask_heads": (_i32, None), "mask_token_stride": (_i64, None), "mask_head_stride": (_i64, None),
+        "value_size": (_i64, None),
+    }  # fmt: skip
+
+
 class QuantizedType(Settings):
     """qdnnQuantizedType_t of qdnn/matmul.h, for device.plan("TypedMatmul", ...).
 

@@ -350,9 +350,18 @@ def replace_linears(model, how, only=lambda name: True, **settings):
                 raise ValueError(f"{name}: {error}; leave it out by `only`") from error
             if not name:
                 return made
-            parent, _, child = name.rpartition(".")
-            setattr(model.get_submodule(parent), child, made)
+            put_in_place(model, name, module, made)
     return model
+
+
+def put_in_place(model, name, old, new):
+    """Replaces a layer; where accelerate moves tensors to the layer's device, it does so for the new one, too."""
+    if hasattr(old, "_hf_hook"):
+        from accelerate.hooks import add_hook_to_module
+
+        add_hook_to_module(new, old._hf_hook)
+    parent, _, child = name.rpartition(".")
+    setattr(model.get_submodule(parent), child, new)
 
 
 def load_checkpoint(model, path, dtype=None, only=lambda name: True, **settings):
@@ -366,8 +375,7 @@ def load_checkpoint(model, path, dtype=None, only=lambda name: True, **settings)
     for name, module in list(model.named_modules()):
         weight = f"{name}.weight"
         if weight in file and only(name) and isinstance(module, (torch.nn.Linear, torch.nn.Embedding)) and _is_quantized(file[weight]):
-            parent, _, child = name.rpartition(".")
-            setattr(model.get_submodule(parent), child, _layer_of(module, file, weight, dtype, settings))
+            put_in_place(model, name, module, _layer_of(module, file, weight, dtype, settings))
             loaded.add(weight)
     missing = []
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import qdnn
-from qdnn import _arrays, _device, _emit, _files, _plans, _program, _rows, _settings
+from qdnn import _arrays, _attention, _copies, _device, _emit, _files, _plans, _program, _rows, _settings
 
 HERE = Path(__file__).resolve().parent
 
@@ -29,7 +29,7 @@ class Operations(unittest.TestCase):
         np.testing.assert_array_equal(array.numpy(), expected)
 
     def test_examples_of_docstrings(self):
-        for module in (_arrays, _device, _emit, _files, _plans, _program, _rows, _settings):
+        for module in (_arrays, _attention, _copies, _device, _emit, _files, _plans, _program, _rows, _settings):
             names = {"qdnn": qdnn, "np": np, "device": self.device}
             failed, tried = doctest.testmod(module, extraglobs=names)
             self.assertEqual(failed, 0)

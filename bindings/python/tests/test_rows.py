@@ -182,7 +182,7 @@ class Rows(unittest.TestCase):
         members = lambda name: [snake(m) for m in re.findall(r"(\w+)\s*(?:\[[^\]]*\]\s*)?[;,]", found[name])]
         ours = {
             "qdnnNorm_t": qdnn.Norm, "qdnnPointwise_t": qdnn.Pointwise, "qdnnRope_t": qdnn.Rope, "qdnnKvCache_t": qdnn.KvDescription,
-            "qdnnRopeTables_t": qdnn.RopeTables,
+            "qdnnRopeTables_t": qdnn.RopeTables, "qdnnAttention_t": qdnn.Attention,
         }  # fmt: skip
         for name, made in ours.items():
             self.assertEqual(["size", *made.MEMBERS], members(name), name)
