@@ -206,8 +206,8 @@ TEST_CASE(ApiTools, EmittedTextsAreWritten)
         vm_end();
     }
     process_result files = process_run("ls %s | wc -l", directory);
-    /* And those of a cache; those of LSQ, prepacking, products and rows are the same in all three. */
-    CHECK_EQ_I64(atoi(files.output), 23);
+    /* And those of a cache; those of LSQ, prepacking, products, rows, copies and attention are the same in all three. */
+    CHECK_EQ_I64(atoi(files.output), 26);
     process_free(&files);
     *strrchr(directory, '/') = 0;
     temp_dir_remove(directory);
