@@ -154,6 +154,16 @@ typedef struct kernel_selecting {
     int staged;      /* softmax: a block keeps its row in shared memory */
 } kernel_selecting;
 
+/* Routing of tokens to experts; combining takes only the slots. */
+enum { ROUTE_EXPERTS_MAX = 1024, ROUTE_SLOTS_MAX = 32, ROUTE_GROUPS_MAX = 32 };
+typedef struct kernel_routing {
+    qdnnScores_t scores;
+    uint64_t experts, slots; /* slots: experts of a token */
+    uint64_t groups, kept;   /* of neighbouring experts, and how many groups of them a token may choose from */
+    qdnnGroupScore_t group_score;
+    int bias, renormalize;
+} kernel_routing;
+
 typedef struct kernel_window {
     int nhwc;
     uint64_t window_h, window_w, window_c; /* window_c: channels per group */
@@ -275,6 +285,7 @@ typedef struct kernel_spec {
     kernel_integer integer;
     kernel_window conv;
     kernel_selecting select;
+    kernel_routing route;
     kernel_row_extent rows;
     kernel_norm norm;
     kernel_pointwise pointwise;
@@ -478,6 +489,8 @@ typedef enum {
     KERNEL_SCATTER,
     KERNEL_ATTENTION, /* over a KV cache of plain elements, of codes or of blocks */
     KERNEL_ATTENTION_QUANTIZED,
+    KERNEL_ROUTE,
+    KERNEL_COMBINE,
     KERNEL_RANGE, /* from here on: parts of the operations above */
     KERNEL_GLOBAL,
     KERNEL_NEST,
@@ -485,7 +498,7 @@ typedef enum {
     KERNEL_LONG_SUM,
     KERNEL_TRANSPOSE,
     KERNEL_TOP_JOIN,
-    KERNEL_ROUTE, /* grouped products: rows sorted by expert */
+    KERNEL_ROUTE_ROWS, /* grouped products: rows sorted by expert */
     KERNEL_OPERATIONS
 } kernel_operation;
 const kernel_row *kernel_find_operation(kernel_operation operation, const format_row *format);

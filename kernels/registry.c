@@ -119,6 +119,8 @@ const kernel_row kernel_rows[] = {
     PLAIN_ROW(softmax, SOFTMAX, "select.softmax", "the softmax of rows, with a mask and one more score")
     PLAIN_ROW(top_k, TOP_K, "select.top_k", "the k largest of each row, in order")
     PLAIN_ROW(sample, SAMPLE, "select.sample", "a token of each row of logits: the largest, or drawn at random")
+    PLAIN_ROW(route, ROUTE, "select.route", "the experts of each token, and their weights, from a router's logits")
+    PLAIN_ROW(combine, COMBINE, "select.combine", "the weighted sum of the rows that the experts of a token gave")
     PLAIN_ROW(norm, NORM, "rows.norm", "RMS norm or layer norm of rows")
     PLAIN_ROW(pointwise, POINTWISE, "rows.pointwise", "an operation on each element of one tensor or two")
     ROW_1(norm, NORM_QUANTIZED, int8, "a norm of rows, quantized to symmetric INT8")
@@ -153,7 +155,7 @@ const kernel_row kernel_rows[] = {
     PLAIN_ROW(transpose_bytes, TRANSPOSE, NULL, "transposed matrices of bytes")
     PLAIN_ROW(int4_top_join, TOP_JOIN, NULL, "the largest elements in each row, from those of its parts")
     PLAIN_ROW(long_sum, LONG_SUM, NULL, "partial sums of lists, 4096 terms each, in the order of the long sum")
-    PLAIN_ROW(route_rows, ROUTE, NULL, "rows of a grouped product, sorted by expert and split into tiles")
+    PLAIN_ROW(route_rows, ROUTE_ROWS, NULL, "rows of a grouped product, sorted by expert and split into tiles")
 };
 /* clang-format on */
 const int kernel_row_count = sizeof kernel_rows / sizeof kernel_rows[0];

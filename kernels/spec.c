@@ -138,6 +138,9 @@ static const choice phases[] = {{"whole", KERNEL_PHASE_WHOLE},
                                 {"sums", KERNEL_PHASE_SUMS},
                                 {"join", KERNEL_PHASE_JOIN},
                                 {0}};
+static const choice score_kinds[] = {{"softmax", QDNN_SCORES_SOFTMAX}, {"sigmoid", QDNN_SCORES_SIGMOID}, {0}};
+static const choice group_scores[] = {
+    {"largest", QDNN_GROUP_SCORE_LARGEST}, {"two_largest", QDNN_GROUP_SCORE_TWO_LARGEST}, {0}};
 static const choice tiles[] = {{"1", 1}, {"4", 4}, {"64", 64}, {"128", 128}, {0}};
 static const choice index_types[] = {{"i32", QDNN_DATA_I32}, {"i64", QDNN_DATA_I64}, {0}};
 static const choice cast_types[] = {{"f32", QDNN_DATA_F32},
@@ -385,6 +388,11 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
     if (spec->select.rounds > 4)
         return kernel_refuse(error, error_size, "rounds is %llu; it must be 0 to 4",
                              (unsigned long long)spec->select.rounds);
+    if (spec->route.experts < 1 || spec->route.experts > ROUTE_EXPERTS_MAX || spec->route.slots < 1 ||
+        spec->route.slots > ROUTE_SLOTS_MAX || spec->route.groups < 1 ||
+        spec->route.groups > ROUTE_GROUPS_MAX || spec->route.kept < 1 || spec->route.kept > ROUTE_GROUPS_MAX)
+        return kernel_refuse(error, error_size,
+                             "expert_count must be 1 to 1024, chosen, expert_groups and kept_groups 1 to 32");
     if (spec->product.tile_rows < 1 || spec->product.tile_rows > 128)
         return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                              (unsigned long long)spec->product.tile_rows);

@@ -258,7 +258,7 @@ int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl lis
         list[n++] = (param_decl){"range", KERNEL_WORKSPACE, 0, 4};
     if (spec->epilogue.addend)
         list[n++] = (param_decl){"addend", KERNEL_WORKSPACE, 0, 4};
-    if (spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE)
+    if (spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE_ROWS)
         list[n++] = (param_decl){"routes", KERNEL_WORKSPACE, 0, 4};
     if (spec->product.split > 1 && (!kernel_is_product(row) || kernel_product_splits(spec) == SPLITS_GRID))
         /* sums, or keys of the largest elements */
@@ -628,7 +628,7 @@ static uint64_t operand_bytes(const kernel_row *row, const kernel_spec *spec, co
         return strided_bytes(problem->rows, problem->x_stride, problem->columns, align);
     if (spec->strided && operand == QDNN_OPERAND_CODES)
         return cache_bytes(row, spec, problem);
-    if ((kernel_is_product(row) || kernel_operation_of(row) == KERNEL_ROUTE) &&
+    if ((kernel_is_product(row) || kernel_operation_of(row) == KERNEL_ROUTE_ROWS) &&
         product_bytes(spec, problem, operand, align, &bytes))
         return bytes;
     switch ((qdnnOperand_t)operand) {

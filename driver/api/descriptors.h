@@ -27,7 +27,7 @@ struct qdnnMatmulDescriptor {
 
 struct qdnnSelectDescriptor {
     int64_t values[QDNN_SELECT_ATTRIBUTE_COUNT];
-    float scale;
+    float scale, epsilon, factor;
 };
 
 struct qdnnTrainDescriptor {

@@ -1,4 +1,4 @@
-/* Softmax, top-k and sampling: their descriptors, and their plans. */
+/* Softmax, top-k, routing, combining and sampling: their descriptors, and their plans. */
 #include <qdnn/select.h>
 
 #include <math.h>
@@ -27,7 +27,7 @@ qdnnStatus_t qdnnCreateSelectDescriptor(qdnnSelectDescriptor_t *select)
     if (!made)
         return OUT_OF_MEMORY();
     attributes_preset(&attributes, made->values);
-    made->scale = 1;
+    made->scale = made->factor = 1;
     *select = made;
     return QDNN_STATUS_SUCCESS;
 }
@@ -66,6 +66,30 @@ qdnnStatus_t qdnnGetSelectScale(qdnnSelectDescriptor_t select, float *scale)
     CHECK_NOT_NULL(select);
     CHECK_NOT_NULL(scale);
     *scale = select->scale;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetSelectWeights(qdnnSelectDescriptor_t select, float epsilon, float factor)
+{
+    CALL_BEGIN_WITH(select, epsilon, factor);
+    CHECK_NOT_NULL(select);
+    if (!isfinite(epsilon) || !isfinite(factor))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "epsilon is %g and factor is %g; they must be finite numbers", (double)epsilon,
+                          (double)factor);
+    select->epsilon = epsilon;
+    select->factor = factor;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnGetSelectWeights(qdnnSelectDescriptor_t select, float *epsilon, float *factor)
+{
+    CALL_BEGIN_WITH(select, epsilon, factor);
+    CHECK_NOT_NULL(select);
+    CHECK_NOT_NULL(epsilon);
+    CHECK_NOT_NULL(factor);
+    *epsilon = select->epsilon;
+    *factor = select->factor;
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -204,5 +228,96 @@ qdnnStatus_t qdnnCreateSamplePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t lo
             QDNN_STATUS_BAD_PARAM,
             "QDNN_SELECT_GREEDY and QDNN_SELECT_COUNTS are both 1: greedy rows have no penalties; "
             "fix: temperature 0 in SAMPLING instead of QDNN_SELECT_GREEDY");
+    return finish(handle, &r, plan);
+}
+
+/* ---- Routing and combining ---- */
+
+static qdnnStatus_t set_slots(const struct qdnnSelectDescriptor *select, request *r)
+{
+    const int64_t top = select->values[QDNN_SELECT_TOP];
+    if (top > ROUTE_SLOTS_MAX)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                          "QDNN_SELECT_TOP is %lld; a token has at most %d experts", (long long)top,
+                          ROUTE_SLOTS_MAX);
+    r->spec.route.slots = (uint64_t)top;
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t check_groups(const kernel_routing *route)
+{
+    if (route->experts % route->groups != 0)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "QDNN_SELECT_EXPERT_GROUPS is %llu, and logits has %llu experts; fix: a number that divides them",
+            (unsigned long long)route->groups, (unsigned long long)route->experts);
+    if (route->kept > route->groups)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "QDNN_SELECT_KEPT_GROUPS is %llu, and there are %llu groups; fix: at most as many",
+                          (unsigned long long)route->kept, (unsigned long long)route->groups);
+    const uint64_t candidates = route->experts / route->groups * route->kept;
+    if (route->slots > candidates)
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+            "QDNN_SELECT_TOP is %llu, and the groups that are kept have %llu experts; fix: at most as many",
+            (unsigned long long)route->slots, (unsigned long long)candidates);
+    return QDNN_STATUS_SUCCESS;
+}
+
+static qdnnStatus_t set_route(const struct qdnnSelectDescriptor *select, request *r)
+{
+    const int64_t *value = select->values;
+    kernel_routing *route = &r->spec.route;
+    CHECK_STATUS(set_slots(select, r));
+    if (r->problem.columns == 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "logits has rows of no experts; fix: at least one");
+    route->experts = r->problem.columns;
+    route->scores = (qdnnScores_t)value[QDNN_SELECT_SCORES];
+    route->groups = (uint64_t)value[QDNN_SELECT_EXPERT_GROUPS];
+    route->kept = (uint64_t)value[QDNN_SELECT_KEPT_GROUPS];
+    route->group_score = (qdnnGroupScore_t)value[QDNN_SELECT_GROUP_SCORE];
+    route->bias = (int)value[QDNN_SELECT_EXPERT_BIAS];
+    route->renormalize = (int)value[QDNN_SELECT_RENORMALIZE];
+    r->problem.eps = select->epsilon;
+    r->problem.factor = select->factor;
+    return check_groups(route);
+}
+
+qdnnStatus_t qdnnCreateRoutePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t logits,
+                                 qdnnSelectDescriptor_t select, qdnnPlan_t *plan)
+{
+    CALL_BEGIN_WITH(handle, logits, select, plan);
+    request r;
+    CHECK_NOT_NULL(handle);
+    CHECK_TENSOR(logits);
+    CHECK_NOT_NULL(select);
+    CHECK_NOT_NULL(plan);
+    CHECK_STATUS(begin("route", "logits", logits, ROUTE_EXPERTS_MAX, &r));
+    CHECK_STATUS(set_route(select, &r));
+    return finish(handle, &r, plan);
+}
+
+qdnnStatus_t qdnnCreateCombinePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t x,
+                                   qdnnSelectDescriptor_t select, qdnnTensorDescriptor_t y, qdnnPlan_t *plan)
+{
+    CALL_BEGIN_WITH(handle, x, select, y, plan);
+    request r;
+    CHECK_NOT_NULL(handle);
+    CHECK_TENSOR(x);
+    CHECK_NOT_NULL(select);
+    CHECK_TENSOR(y);
+    CHECK_NOT_NULL(plan);
+    CHECK_STATUS(begin("combine", "y", y, INT64_C(1) << 24, &r));
+    CHECK_STATUS(check_type("x", x));
+    CHECK_STATUS(set_slots(select, &r));
+    r.spec.data = x->type;
+    r.spec.epilogue.output = y->type;
+    r.spec.epilogue.residual = (int)select->values[QDNN_SELECT_RESIDUAL];
+    if (x->dims[x->rank - 1] != y->dims[y->rank - 1] ||
+        tensor_elements(x) != tensor_elements(y) * r.spec.route.slots)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "x has %llu elements; fix: rows like those of y, QDNN_SELECT_TOP = %llu for each",
+                          (unsigned long long)tensor_elements(x), (unsigned long long)r.spec.route.slots);
     return finish(handle, &r, plan);
 }

@@ -1,4 +1,4 @@
-/* Softmax, the largest of a row, routing, combining, sampling, gathers and copies: emitters and launches. docs/numerics.md,
+/* Softmax, the largest of a row, routing, combining and sampling: emitters and launches. docs/numerics.md,
  * "Selection and copies", has the contract.
  *
  * Who does what:
@@ -8,9 +8,8 @@
  *   top.c       top-k
  *   sample.c    sampling
  *   softmax.c   softmax
- *   route.c     routing of tokens to experts, and combining their results
- *   rows.c      gather and scatter
- *   copy.c      copies between strides and types
+ *   route.c     routing of tokens to experts
+ *   combine.c   combining the results of a token's experts
  *   select_steps.c   operands, launches and how a row is divided into parts */
 #ifndef QDNN_KERNELS_SELECT_H
 #define QDNN_KERNELS_SELECT_H
@@ -139,6 +138,27 @@ kernel_operand_text softmax_text(const kernel_row *row, const kernel_spec *spec,
 void softmax_fix(kernel_spec *spec);
 kernel_operand softmax_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void softmax_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps);
+
+enum { ROUTE_WARPS = 4, COMBINE_BLOCK = 128 };
+kernel_geometry route_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_route(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+bool route_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
+bool route_takes(const kernel_spec *spec, int operand);
+number_set route_numbers(const kernel_spec *spec);
+kernel_operand_text route_text(const kernel_row *row, const kernel_spec *spec, int operand);
+void route_fix(kernel_spec *spec);
+void route_complete(const kernel_spec *spec, kernel_problem *problem);
+kernel_operand route_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                 kernel_steps *steps);
+
+kernel_geometry combine_geometry(const kernel_row *row, const kernel_spec *spec);
+void emit_combine(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+bool combine_takes(const kernel_spec *spec, int operand);
+kernel_operand_text combine_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_operand combine_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
+void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
 #endif

@@ -14,6 +14,7 @@ typedef struct described {
     unsigned bytes;
     uint64_t count;
     const char *text;
+    uint64_t factor; /* of the text; 0: none */
 } described;
 
 static described of_type(qdnnDataType_t type, uint64_t count, const char *text)
@@ -23,7 +24,7 @@ static described of_type(qdnnDataType_t type, uint64_t count, const char *text)
                        : type == QDNN_DATA_U64  ? "u64"
                        : type == QDNN_DATA_I32  ? "i32"
                                                 : "f32";
-    return (described){name, type == QDNN_DATA_U64 ? 8 : element_bytes(type), count, text};
+    return (described){name, type == QDNN_DATA_U64 ? 8 : element_bytes(type), count, text, 0};
 }
 
 static kernel_operand size_of(described d)
@@ -35,7 +36,10 @@ static kernel_operand_text text_of(described d)
 {
     kernel_operand_text text;
     snprintf(text.element, sizeof text.element, "%s", d.element);
-    snprintf(text.count, sizeof text.count, "%s", d.text);
+    if (d.factor)
+        snprintf(text.count, sizeof text.count, "%s%llu", d.text, (unsigned long long)d.factor);
+    else
+        snprintf(text.count, sizeof text.count, "%s", d.text);
     return text;
 }
 
@@ -231,4 +235,106 @@ void softmax_fix(kernel_spec *spec)
         spec->select.slope = 0;
     if (spec->select.rounds)
         spec->select.staged = 0;
+}
+
+/* ---- Routing ---- */
+
+bool route_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    const kernel_routing *r = &spec->route;
+    (void)row;
+    if (r->experts % r->groups != 0)
+        return kernel_refuse(error, error_size,
+                             "expert_groups is %llu; it must divide expert_count, which is %llu",
+                             (unsigned long long)r->groups, (unsigned long long)r->experts);
+    if (r->kept > r->groups)
+        return kernel_refuse(error, error_size, "kept_groups is %llu; there are %llu groups",
+                             (unsigned long long)r->kept, (unsigned long long)r->groups);
+    if (r->slots > r->experts / r->groups * r->kept)
+        return kernel_refuse(error, error_size, "chosen is %llu; the groups that are kept have %llu experts",
+                             (unsigned long long)r->slots,
+                             (unsigned long long)(r->experts / r->groups * r->kept));
+    return true;
+}
+
+/* Groups that are all kept are none. */
+void route_fix(kernel_spec *spec)
+{
+    if (spec->route.kept == spec->route.groups)
+        spec->route.groups = spec->route.kept = 1;
+    if (spec->route.groups == 1)
+        spec->route.group_score = QDNN_GROUP_SCORE_LARGEST;
+}
+
+bool route_takes(const kernel_spec *spec, int operand)
+{
+    return operand != QDNN_OPERAND_EXPERT_BIAS || spec->route.bias;
+}
+
+number_set route_numbers(const kernel_spec *spec)
+{
+    return A_NUMBER(M) | A_NUMBER(FACTOR) | (number_set)(spec->route.renormalize != 0) << NUMBER_EPS;
+}
+
+static described route_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    const kernel_routing *r = &spec->route;
+    described d;
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_LOGITS:
+        d = of_type(spec->data, p->m * r->experts, "m * ");
+        break;
+    case QDNN_OPERAND_EXPERT_BIAS:
+        d = of_type(QDNN_DATA_F32, r->experts, "");
+        break;
+    default:
+        d = of_type(operand == QDNN_OPERAND_INDEX ? QDNN_DATA_I32 : QDNN_DATA_F32, p->m * r->slots, "m * ");
+    }
+    d.factor = operand == QDNN_OPERAND_LOGITS || operand == QDNN_OPERAND_EXPERT_BIAS ? r->experts : r->slots;
+    return d;
+}
+DESCRIBED_BY(route)
+
+void route_complete(const kernel_spec *spec, kernel_problem *problem)
+{
+    problem->columns = spec->route.experts;
+    problem->rows = problem->m;
+}
+
+void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                 kernel_steps *steps)
+{
+    step_follows_rows(steps_add(steps, row, spec, problem), 0, 1, ROUTE_WARPS);
+}
+
+/* ---- Combining ---- */
+
+bool combine_takes(const kernel_spec *spec, int operand)
+{
+    return operand != QDNN_OPERAND_RESIDUAL || spec->epilogue.residual;
+}
+
+static described combine_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
+{
+    const uint64_t slots = spec->route.slots;
+    described d = {0};
+    switch ((qdnnOperand_t)operand) {
+    case QDNN_OPERAND_X:
+        d = of_type(spec->data, p->m * slots * p->columns, "m * columns * ");
+        d.factor = slots;
+        return d;
+    case QDNN_OPERAND_ROW_WEIGHT:
+        d = of_type(QDNN_DATA_F32, p->m * slots, "m * ");
+        d.factor = slots;
+        return d;
+    default:
+        return of_type(spec->epilogue.output, p->m * p->columns, "m * columns");
+    }
+}
+DESCRIBED_BY(combine)
+
+void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                   kernel_steps *steps)
+{
+    step_follows_rows(steps_add(steps, row, spec, problem), 0, 1, 1);
 }

@@ -221,6 +221,10 @@ TEST_CASE(ApiNulls, OfSelection)
     IS_NULL("select", qdnnSetSelectScale(NULL, 0.5f));
     IS_NULL("select", qdnnGetSelectScale(NULL, &out.real));
     IS_NULL("scale", qdnnGetSelectScale(s, NULL));
+    IS_NULL("select", qdnnSetSelectWeights(NULL, 0, 1));
+    IS_NULL("select", qdnnGetSelectWeights(NULL, &out.real, &out.real));
+    IS_NULL("epsilon", qdnnGetSelectWeights(s, NULL, &out.real));
+    IS_NULL("factor", qdnnGetSelectWeights(s, &out.real, NULL));
     OK(qdnnDestroySelectDescriptor(s));
 }
 
@@ -241,6 +245,15 @@ static void check_select_plans(qdnnHandle_t h, qdnnTensorDescriptor_t t)
     IS_NULL("logits", qdnnCreateSamplePlan(h, NULL, s, &out.plan));
     IS_NULL("select", qdnnCreateSamplePlan(h, t, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateSamplePlan(h, t, s, NULL));
+    IS_NULL("handle", qdnnCreateRoutePlan(NULL, t, s, &out.plan));
+    IS_NULL("logits", qdnnCreateRoutePlan(h, NULL, s, &out.plan));
+    IS_NULL("select", qdnnCreateRoutePlan(h, t, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateRoutePlan(h, t, s, NULL));
+    IS_NULL("handle", qdnnCreateCombinePlan(NULL, t, s, t, &out.plan));
+    IS_NULL("x", qdnnCreateCombinePlan(h, NULL, s, t, &out.plan));
+    IS_NULL("select", qdnnCreateCombinePlan(h, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateCombinePlan(h, t, s, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateCombinePlan(h, t, s, t, NULL));
     OK(qdnnDestroySelectDescriptor(s));
 }
 

@@ -292,6 +292,44 @@ static bool top_k_data(launcher_case *c)
     return true;
 }
 
+enum { ROUTE_M = 5, ROUTE_EXPERTS = 64, ROUTE_SLOTS = 4, COMBINE_N = 77 };
+
+static bool route_data(launcher_case *c)
+{
+    const ref_route_spec spec = {.logits = QDNN_DATA_F32,
+                                 .experts = ROUTE_EXPERTS,
+                                 .slots = ROUTE_SLOTS,
+                                 .groups = 1,
+                                 .top_groups = 1,
+                                 .factor = 2.5f};
+    float *x =
+        integer_buffer(&c->buffers, QDNN_OPERAND_LOGITS, ROUTE_M * ROUTE_EXPERTS * sizeof(float), false);
+    int32_t *index = integer_buffer(&c->buffers, QDNN_OPERAND_INDEX, ROUTE_M * ROUTE_SLOTS * 4, true);
+    float *weight = integer_buffer(&c->buffers, QDNN_OPERAND_WEIGHT_OUT, ROUTE_M * ROUTE_SLOTS * 4, true);
+    fill_rows(ROUTE_M * ROUTE_EXPERTS, x);
+    for (int64_t row = 0; row < ROUTE_M; row++)
+        ref_route(&spec, x + row * ROUTE_EXPERTS, NULL, index + row * ROUTE_SLOTS,
+                  weight + row * ROUTE_SLOTS);
+    c->problem.m = ROUTE_M;
+    c->problem.factor = spec.factor;
+    return true;
+}
+
+static bool combine_data(launcher_case *c)
+{
+    const ref_combine_spec spec = {QDNN_DATA_F32, QDNN_DATA_F32, ROUTE_SLOTS};
+    float *x = integer_buffer(&c->buffers, QDNN_OPERAND_X, ROUTE_M * ROUTE_SLOTS * COMBINE_N * 4, false);
+    float *weight = integer_buffer(&c->buffers, QDNN_OPERAND_ROW_WEIGHT, ROUTE_M * ROUTE_SLOTS * 4, false);
+    float *y = integer_buffer(&c->buffers, QDNN_OPERAND_Y, ROUTE_M * COMBINE_N * 4, true);
+    fill_rows(ROUTE_M * ROUTE_SLOTS * COMBINE_N, x);
+    fill_rows(ROUTE_M * ROUTE_SLOTS, weight);
+    for (int64_t row = 0; row < ROUTE_M; row++)
+        ref_combine(&spec, COMBINE_N, x + row * ROUTE_SLOTS * COMBINE_N, weight + row * ROUTE_SLOTS, NULL,
+                    y + row * COMBINE_N);
+    set_shape(c, ROUTE_M, ROUTE_M, COMBINE_N);
+    return true;
+}
+
 /* Rows of several kinds: the largest, among all, among some. */
 static bool sample_data(launcher_case *c)
 {
@@ -588,6 +626,8 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_SOFTMAX] = softmax_data,
     [KERNEL_TOP_K] = top_k_data,
     [KERNEL_SAMPLE] = sample_data,
+    [KERNEL_ROUTE] = route_data,
+    [KERNEL_COMBINE] = combine_data,
     [KERNEL_NORM] = rows_data,
     [KERNEL_NORM_QUANTIZED] = rows_data,
     [KERNEL_POINTWISE] = rows_data,

@@ -77,6 +77,12 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
         "penalties; temperature 0: the largest; else the first token whose running sum of exp((l - "
         "largest) / temperature), over those that top-k, top-p and min-p keep, is above u * the last "
         "sum; u by Philox4x32-10 from seed and step",
+    [KERNEL_ROUTE] =
+        "scores = softmax(logits), or sigmoid; the `chosen` first of scores + expert_bias in descending "
+        "order, equal ones by index, in the kept_groups best groups; weight = (score / (sum of the scores "
+        "+ eps)) * factor",
+    [KERNEL_COMBINE] =
+        "y[t] = (((row_weight[t,0] * x[t,0]) + (row_weight[t,1] * x[t,1])) + ...) + residual[t]",
     [KERNEL_INT8_CONV2D] = "acc = bias[o] + sum over the window of (x - x_zero) * (w - w_zero), nothing for "
                            "padding; y = clamp(R(f32(acc) * multiplier) + y_zero, -128, 127)",
 };

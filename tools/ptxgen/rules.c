@@ -263,7 +263,7 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
                *k = spec->product.reduction == KERNEL_K_COLUMNS ? "columns" : "rows";
     const char *experts = spec->product.grouped ? "experts * " : "",
                *half = spec->epilogue.gated ? " / 2" : "";
-    if (!kernel_is_product(item->row) && kernel_operation_of(item->row) != KERNEL_ROUTE)
+    if (!kernel_is_product(item->row) && kernel_operation_of(item->row) != KERNEL_ROUTE_ROWS)
         return false;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
@@ -414,7 +414,7 @@ const char *tool_launch_number(const tool_item *item, int i)
 static const char *workspace_direction(const kernel_row *row, const kernel_spec *spec, const char *name)
 {
     const kernel_operation operation = kernel_operation_of(row);
-    if (operation == KERNEL_RANGE || operation == KERNEL_ROUTE)
+    if (operation == KERNEL_RANGE || operation == KERNEL_ROUTE_ROWS)
         return "out";
     bool sums = strcmp(name, "partials") == 0 || strcmp(name, "sums") == 0;
     return sums && operation != KERNEL_TOP_JOIN && spec->product.kernel != KERNEL_PRODUCT_JOIN &&
@@ -495,7 +495,7 @@ const char *tool_number_meaning(const kernel_row *row, const char *name)
         {"head_stride", "elements from one head of a slot to the next"},
         {"parts", "parts of each row, each of a block"},
         {"b_stride", "elements from one row of b to the next"},
-        {"eps", "added to the mean of the squares"},
+        {"eps", "added to the mean of the squares, or to the sum of weights"},
         {"value_page_stride", "elements from one page of values to the next"},
         {"value_slot_stride", "elements from one slot of values to the next"},
         {"value_head_stride", "elements from one head of values to the next"},
@@ -507,7 +507,7 @@ const char *tool_number_meaning(const kernel_row *row, const char *name)
         {"mask_stride", "elements from the mask of one token to that of the next"},
         {"mask_head_stride", "elements from the mask of one head to that of the next"},
         {"limit", "limit of a clamped or capped function"},
-        {"factor", "factor inside a function"},
+        {"factor", "factor inside a function, or of weights"},
         {"conv_stride", "height in the upper 32 bits, width in the lower"},
         {"conv_padding", "height in the upper 32 bits, width in the lower"},
         {"conv_dilation", "height in the upper 32 bits, width in the lower"},
