@@ -177,7 +177,8 @@ typedef struct {
     qdnnDataType_t bias; /* if there is one */
     qdnnActivation_t activation;
     bool gated;
-    int64_t experts; /* not 0: the weights are a stack, and each row of x selects one of them */
+    int64_t experts; /* not 0: the weights are a stack, and each row of y selects one of them */
+    int64_t slots;   /* rows of y for each row of x: row m of y is that of row m / slots; 0 counts as 1 */
 } ref_product;
 
 /* Members that are null are omitted from the formula. */
@@ -191,7 +192,7 @@ typedef struct {
     const int32_t *expert_index; /* [m]; out of range: a row of NaN */
     const float *row_weight;     /* [m]; or null */
     void *y;
-    const float *x_scale; /* [m]: S is first multiplied by it; or null */
+    const float *x_scale; /* one per row of x: S is first multiplied by it; or null */
 } ref_product_arrays;
 
 /* In mode exact. */

@@ -49,12 +49,18 @@ static float activate(qdnnActivation_t activation, float x)
     return 0;
 }
 
+/* The row of x that belongs to a row of y. */
+static int64_t x_row(const ref_product *p, int64_t m)
+{
+    return p->slots ? m / p->slots : m;
+}
+
 /* alpha * (S * x_scale) + addend + bias, for one output of the weights. */
 static float affine(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
                     int64_t output, float sum)
 {
     int64_t index = expert * p->outputs + output;
-    float v = a->x_scale ? sum * a->x_scale[m] : sum;
+    float v = a->x_scale ? sum * a->x_scale[x_row(p, m)] : sum;
     if (p->alpha != QDNN_ALPHA_NONE)
         v = (p->alpha == QDNN_ALPHA_NUMBER ? p->alpha_number
                                            : a->alpha[p->alpha == QDNN_ALPHA_COLUMN ? index : 0]) *
@@ -160,7 +166,7 @@ void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode)
     buffers f = {new_floats(p->m * p->k), {new_floats(p->k), new_floats(p->k)}};
     for (int64_t m = 0; m < p->m; m++)
         for (int64_t k = 0; k < p->k; k++)
-            f.x[m * p->k + k] = hr_input_load(p->x, a->x, m * p->x_stride + k);
+            f.x[m * p->k + k] = hr_input_load(p->x, a->x, x_row(p, m) * p->x_stride + k);
     for (int64_t e = 0; e < (p->experts ? p->experts : 1); e++)
         product_of_expert(p, a, e, &f, mode);
     for (int64_t m = 0; m < p->m && p->experts; m++)

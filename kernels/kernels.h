@@ -105,7 +105,8 @@ typedef struct kernel_multiplying {
     int x_fp8;   /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
     int x_scale; /* each row of sums is multiplied by its own factor before anything else */
     kernel_reduction reduction;
-    int grouped;        /* a stack of weights (experts); each row of x selects one */
+    int grouped;        /* a stack of weights (experts); each row of y selects one */
+    uint64_t x_share;   /* with grouped: neighbouring rows of y that have the same row of x, the slots of a token */
     int unpack;         /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
     uint64_t

@@ -142,7 +142,7 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
     KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(REDUCTION), KERNEL_KEY(ALPHA), KERNEL_KEY(BIAS),        \
         KERNEL_KEY(ACTIVATION), KERNEL_KEY(GATED), KERNEL_KEY(RESIDUAL), KERNEL_KEY(ADDEND),                 \
         KERNEL_KEY(GROUPED), KERNEL_KEY(ROW_WEIGHT), KERNEL_KEY(PRODUCT), KERNEL_KEY(TILE_ROWS),             \
-        KERNEL_KEY(SPLIT), KERNEL_KEY(X_FP8), KERNEL_KEY(X_SCALE)
+        KERNEL_KEY(SPLIT), KERNEL_KEY(X_FP8), KERNEL_KEY(X_SCALE), KERNEL_KEY(X_SHARE)
 
 /* Those of attention, likewise. */
 #define ATTENTION_KEYS                                                                                       \

@@ -393,6 +393,9 @@ static bool check_numbers(const kernel_spec *spec, char *error, size_t error_siz
         spec->route.groups > ROUTE_GROUPS_MAX || spec->route.kept < 1 || spec->route.kept > ROUTE_GROUPS_MAX)
         return kernel_refuse(error, error_size,
                              "expert_count must be 1 to 1024, chosen, expert_groups and kept_groups 1 to 32");
+    if (spec->product.x_share < 1 || spec->product.x_share > ROUTE_SLOTS_MAX)
+        return kernel_refuse(error, error_size, "x_share is %llu; it must be 1 to 32",
+                             (unsigned long long)spec->product.x_share);
     if (spec->product.tile_rows < 1 || spec->product.tile_rows > 128)
         return kernel_refuse(error, error_size, "tile_rows is %llu; it must be 1 to 128",
                              (unsigned long long)spec->product.tile_rows);

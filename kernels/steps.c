@@ -568,7 +568,7 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
                    experts = spec->product.grouped ? p->experts : 1;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        *bytes = strided_bytes(p->m, p->x_stride, k, align);
+        *bytes = strided_bytes(ceil_div(p->m, spec->product.x_share), p->x_stride, k, align);
         return true;
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
@@ -580,9 +580,11 @@ static bool product_bytes(const kernel_spec *spec, const kernel_problem *p, int 
     case QDNN_OPERAND_BIAS:
         *bytes = outputs * experts * align;
         return true;
+    case QDNN_OPERAND_X_SCALE:
+        *bytes = ceil_div(p->m, spec->product.x_share) * 4;
+        return true;
     case QDNN_OPERAND_EXPERT_INDEX:
     case QDNN_OPERAND_ROW_WEIGHT:
-    case QDNN_OPERAND_X_SCALE:
         *bytes = p->m * 4;
         return true;
     default:

@@ -206,6 +206,64 @@ TEST_CASE(HostRefSelect, RouteByGroups)
     CHECK_EQ_F32(weight[1], 0.5f);
 }
 
+/* Whether expert i comes before expert k, by a selection. */
+static bool comes_first(const float *selection, int i, int k)
+{
+    if (isnan(selection[i]) || isnan(selection[k]))
+        return isnan(selection[i]) && isnan(selection[k]) ? i < k : !isnan(selection[i]);
+    return selection[i] > selection[k] || (selection[i] == selection[k] && i < k);
+}
+
+/* Groups and experts by counting those that come before: ties, NaN and infinities among the biases. */
+TEST_CASE(HostRefSelect, RouteIsAPlainCount)
+{
+    enum { E = 24, GROUPS = 6, SIZE = E / GROUPS, KEPT = 3, SLOTS = 5, TRIALS = 300 };
+    static const float biases[] = {0, 0, 0.25f, -0.25f, NAN, INFINITY, -INFINITY, 0.25f};
+    uint64_t state = 13;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        ref_route_spec spec = plain_route(E, SLOTS);
+        float logits[E], bias[E], selection[E], scores[GROUPS], weight[SLOTS];
+        int32_t expert[SLOTS];
+        spec.scores = QDNN_SCORES_SIGMOID;
+        spec.groups = GROUPS;
+        spec.top_groups = KEPT;
+        spec.group_score = trial % 2 ? QDNN_GROUP_SCORE_TWO_LARGEST : QDNN_GROUP_SCORE_LARGEST;
+        for (int i = 0; i < E; i++) {
+            logits[i] = floorf(random_f32(&state, 2));
+            bias[i] = biases[random_next(&state) % (trial % 4 < 2 ? 4 : 8)];
+            selection[i] = ref_sigmoid(logits[i]) + bias[i];
+        }
+        for (int g = 0; g < GROUPS; g++) {
+            int order[SIZE];
+            for (int i = 0; i < SIZE; i++) {
+                int before = 0;
+                for (int k = 0; k < SIZE; k++)
+                    before += comes_first(selection, g * SIZE + k, g * SIZE + i) && k != i;
+                order[before] = g * SIZE + i;
+            }
+            scores[g] = trial % 2 ? selection[order[0]] + selection[order[1]] : selection[order[0]];
+        }
+        ref_route(&spec, logits, bias, expert, weight);
+        test_push_note("trial %d", trial);
+        for (int i = 0; i < E; i++) {
+            int groups = 0, before = 0;
+            for (int g = 0; g < GROUPS; g++)
+                groups += g != i / SIZE && comes_first(scores, g, i / SIZE);
+            for (int k = 0; k < E && groups < KEPT; k++) {
+                int of_k = 0;
+                for (int g = 0; g < GROUPS; g++)
+                    of_k += g != k / SIZE && comes_first(scores, g, k / SIZE);
+                before += of_k < KEPT && k != i && comes_first(selection, k, i);
+            }
+            if (groups < KEPT && before < SLOTS) {
+                CHECK_EQ_I64(expert[before], i);
+                CHECK_EQ_F32(weight[before], ref_sigmoid(logits[i]));
+            }
+        }
+        test_pop_note();
+    }
+}
+
 TEST_CASE(HostRefSelect, Combine)
 {
     const ref_combine_spec spec = {QDNN_DATA_F32, QDNN_DATA_F16, 3};

@@ -31,6 +31,7 @@ static const attribute rows[QDNN_MATMUL_ATTRIBUTE_COUNT] = {
     [QDNN_MATMUL_X_SCALE] = {"QDNN_MATMUL_X_SCALE", 0, FROM_TO(0, 1, "0 or 1")},
     [QDNN_MATMUL_QUANTIZE_X] = {"QDNN_MATMUL_QUANTIZE_X", 0,
         ONE_OF({0, "0"}, C(DATA_F8E4M3), C(DATA_F8E5M2))},
+    [QDNN_MATMUL_SLOTS] = {"QDNN_MATMUL_SLOTS", 1, FROM_TO(1, 32, "1 to 32")},
 };
 /* clang-format on */
 static const attribute_table attributes = {rows, QDNN_MATMUL_ATTRIBUTE_COUNT};
@@ -184,7 +185,7 @@ static qdnnStatus_t find_shape(matmul_call *c)
     matmul_shape *s = &c->shape;
     bool transposed = c->matmul->values[QDNN_MATMUL_TRANSPOSE_W];
     CHECK_STATUS(find_matrix(c));
-    s->m = rows_of(x);
+    s->m = rows_of(x) * c->matmul->values[QDNN_MATMUL_SLOTS];
     s->outputs = c->matrix.dims[!transposed];
     s->k = c->matrix.dims[transposed];
     CHECK_STATUS(find_outputs(c));

@@ -171,6 +171,12 @@ static qdnnStatus_t check_only_product(const struct qdnnMatmulDescriptor *matmul
                               "%s is %lld; QDNN_MATMUL_CUBLAS computes x W alone: leave it at 0, or use "
                               "QDNN_MATMUL_EXACT",
                               extras[i].name, (long long)matmul->values[extras[i].attribute]);
+    if (matmul->values[QDNN_MATMUL_SLOTS] > 1)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_MATMUL_SLOTS is %lld; QDNN_MATMUL_CUBLAS computes x W alone: leave it at 1, or use "
+            "QDNN_MATMUL_EXACT",
+            (long long)matmul->values[QDNN_MATMUL_SLOTS]);
     return QDNN_STATUS_SUCCESS;
 }
 

@@ -16,6 +16,7 @@ static void set_choices(const matmul_call *c, kernel_spec *spec)
     spec->epilogue.gated = (int)value[QDNN_MATMUL_GATED];
     spec->epilogue.residual = (int)value[QDNN_MATMUL_RESIDUAL];
     spec->product.grouped = value[QDNN_MATMUL_EXPERTS] > 0;
+    spec->product.x_share = (uint64_t)value[QDNN_MATMUL_SLOTS];
     spec->epilogue.row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
     spec->epilogue.addend = value[QDNN_MATMUL_LORA_RANK] > 0;
     spec->product.x_fp8 = (int)matmul_x_fp8(c);
@@ -54,6 +55,12 @@ static qdnnStatus_t check_experts(const matmul_call *c)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                           "x has %lld rows; a grouped product takes fewer than 2^31; fix: several calls",
                           (long long)c->shape.m);
+    if (value[QDNN_MATMUL_SLOTS] > 1 && !value[QDNN_MATMUL_EXPERTS])
+        return qdnn_error(
+            QDNN_STATUS_BAD_PARAM,
+            "QDNN_MATMUL_SLOTS is %lld, and QDNN_MATMUL_EXPERTS is 0; slots belong to a grouped "
+            "product; fix: set it to 1",
+            (long long)value[QDNN_MATMUL_SLOTS]);
     if (value[QDNN_MATMUL_CHECK_INDICES] && !value[QDNN_MATMUL_EXPERTS])
         return qdnn_error(
             QDNN_STATUS_BAD_PARAM,

@@ -49,13 +49,18 @@ qdnnStatus_t qdnnGetSelectAttribute(qdnnSelectDescriptor_t select, qdnnSelectAtt
     return attribute_get(&attributes, select->values, (int)attribute, value);
 }
 
+static qdnnStatus_t check_finite(const char *name, float value)
+{
+    return isfinite(value) ? QDNN_STATUS_SUCCESS
+                           : qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                                        "%s is %g; it must be a finite number", name, (double)value);
+}
+
 qdnnStatus_t qdnnSetSelectScale(qdnnSelectDescriptor_t select, float scale)
 {
     CALL_BEGIN_WITH(select, scale);
     CHECK_NOT_NULL(select);
-    if (!isfinite(scale))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "scale is %g; it must be a finite number",
-                          (double)scale);
+    CHECK_STATUS(check_finite("scale", scale));
     select->scale = scale;
     return QDNN_STATUS_SUCCESS;
 }
@@ -69,26 +74,38 @@ qdnnStatus_t qdnnGetSelectScale(qdnnSelectDescriptor_t select, float *scale)
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnSetSelectWeights(qdnnSelectDescriptor_t select, float epsilon, float factor)
+qdnnStatus_t qdnnSetSelectEpsilon(qdnnSelectDescriptor_t select, float epsilon)
 {
-    CALL_BEGIN_WITH(select, epsilon, factor);
+    CALL_BEGIN_WITH(select, epsilon);
     CHECK_NOT_NULL(select);
-    if (!isfinite(epsilon) || !isfinite(factor))
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "epsilon is %g and factor is %g; they must be finite numbers", (double)epsilon,
-                          (double)factor);
+    CHECK_STATUS(check_finite("epsilon", epsilon));
     select->epsilon = epsilon;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnGetSelectEpsilon(qdnnSelectDescriptor_t select, float *epsilon)
+{
+    CALL_BEGIN_WITH(select, epsilon);
+    CHECK_NOT_NULL(select);
+    CHECK_NOT_NULL(epsilon);
+    *epsilon = select->epsilon;
+    return QDNN_STATUS_SUCCESS;
+}
+
+qdnnStatus_t qdnnSetSelectFactor(qdnnSelectDescriptor_t select, float factor)
+{
+    CALL_BEGIN_WITH(select, factor);
+    CHECK_NOT_NULL(select);
+    CHECK_STATUS(check_finite("factor", factor));
     select->factor = factor;
     return QDNN_STATUS_SUCCESS;
 }
 
-qdnnStatus_t qdnnGetSelectWeights(qdnnSelectDescriptor_t select, float *epsilon, float *factor)
+qdnnStatus_t qdnnGetSelectFactor(qdnnSelectDescriptor_t select, float *factor)
 {
-    CALL_BEGIN_WITH(select, epsilon, factor);
+    CALL_BEGIN_WITH(select, factor);
     CHECK_NOT_NULL(select);
-    CHECK_NOT_NULL(epsilon);
     CHECK_NOT_NULL(factor);
-    *epsilon = select->epsilon;
     *factor = select->factor;
     return QDNN_STATUS_SUCCESS;
 }

@@ -42,7 +42,7 @@ typedef enum {
     QDNN_MATMUL_RESIDUAL = 6, /* 1: the operand RESIDUAL is added; default 0 */
     /* 7 is reserved. */
     /* Grouped products (mixture of experts): w is a stack [experts, N, K] or [experts, K, N], and the operand
-     * EXPERT_INDEX gives the expert of each row of x. 0: the product is not grouped; default 0. */
+     * EXPERT_INDEX gives the expert of each row of y. 0: the product is not grouped; default 0. */
     QDNN_MATMUL_EXPERTS = 8,
     /* 1: as the last step, each row of the result is multiplied by its element of the operand ROW_WEIGHT, the
      * router's probability; default 0 */
@@ -63,7 +63,10 @@ typedef enum {
     /* F8E4M3 or F8E5M2: x is f32, f16 or bf16, and is quantized to that type first, with one scale per row;
      * 0: x is used as it is; default 0 */
     QDNN_MATMUL_QUANTIZE_X = 15,
-    QDNN_MATMUL_ATTRIBUTE_COUNT = 16
+    /* Grouped products: rows of y for each row of x, the slots of a token (experts that it goes to), 1 to 32. x then
+     * has M / slots rows, y and EXPERT_INDEX have M, and row i of y is that of row i / slots of x; default 1 */
+    QDNN_MATMUL_SLOTS = 16,
+    QDNN_MATMUL_ATTRIBUTE_COUNT = 17
 } qdnnMatmulAttribute_t;
 
 /* Creates a descriptor with every value at its default.

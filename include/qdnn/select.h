@@ -81,19 +81,29 @@ QDNN_API qdnnStatus_t qdnnSetSelectScale(qdnnSelectDescriptor_t select, float sc
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
 QDNN_API qdnnStatus_t qdnnGetSelectScale(qdnnSelectDescriptor_t select, float *scale);
 
-/* Sets the numbers of route's weights.
+/* Sets what is added to the sum by which QDNN_SELECT_RENORMALIZE divides. 0 by default.
  *   select
- *   epsilon   added to the sum by which QDNN_SELECT_RENORMALIZE divides; 0 by default
- *   factor    of every weight; 1 by default
- * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND for a number that is not finite. */
-QDNN_API qdnnStatus_t qdnnSetSelectWeights(qdnnSelectDescriptor_t select, float epsilon, float factor);
+ *   epsilon   a finite number
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
+QDNN_API qdnnStatus_t qdnnSetSelectEpsilon(qdnnSelectDescriptor_t select, float epsilon);
 
-/* Gets them.
+/* Gets it.
  *   select
  *   epsilon   receives it
- *   factor    receives it
  * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
-QDNN_API qdnnStatus_t qdnnGetSelectWeights(qdnnSelectDescriptor_t select, float *epsilon, float *factor);
+QDNN_API qdnnStatus_t qdnnGetSelectEpsilon(qdnnSelectDescriptor_t select, float *epsilon);
+
+/* Sets the factor of route's weights. 1 by default.
+ *   select
+ *   factor   a finite number
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER; _BAD_PARAM_OUT_OF_BOUND. */
+QDNN_API qdnnStatus_t qdnnSetSelectFactor(qdnnSelectDescriptor_t select, float factor);
+
+/* Gets it.
+ *   select
+ *   factor   receives it
+ * Returns _SUCCESS; _BAD_PARAM_NULL_POINTER. */
+QDNN_API qdnnStatus_t qdnnGetSelectFactor(qdnnSelectDescriptor_t select, float *factor);
 
 /* Frees a descriptor. Plans created from it no longer need it.
  *   select   may be null

@@ -284,7 +284,7 @@ typedef enum {
     QDNN_OPERAND_ALPHA = 16,        /* products: f32, one in all or one per column */
     QDNN_OPERAND_BIAS = 17,         /* products: [N] */
     QDNN_OPERAND_RESIDUAL = 18,     /* products: shape and type of y */
-    QDNN_OPERAND_EXPERT_INDEX = 19, /* grouped products: i32 [M], the expert of each row of x */
+    QDNN_OPERAND_EXPERT_INDEX = 19, /* grouped products: i32 [M], the expert of each row of y */
     QDNN_OPERAND_ROW_WEIGHT = 20,   /* grouped products: f32 [M], the factor of each row of the result */
     QDNN_OPERAND_LORA_A = 21,       /* products: [K, rank], plain */
     QDNN_OPERAND_LORA_B = 22,       /* products: [rank, N], plain */

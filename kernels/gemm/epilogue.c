@@ -3,6 +3,7 @@
 
 #include "kernels/emit.h"
 #include "kernels/functions.h"
+#include "kernels/gemm/routes.h"
 
 epilogue epilogue_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args)
 {
@@ -47,9 +48,10 @@ static ptx_val affine(ptx_builder *b, const epilogue *e, ptx_val m, ptx_val outp
     ptx_val index = expert.kind == PTX_NOTHING ? output : ptx_mad(b, expert, e->args->outputs, output);
     ptx_val v = e->keeps_zero ? sum : ptx_add(b, sum, ptx_f32(b, 0)); /* never -0 */
     ptx_val alpha = e->alpha;
-    if (e->spec->product.x_scale)
-        v = ptx_mul(b, v,
-                    ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_X_SCALE], m, 4), 0));
+    if (e->spec->product.x_scale) {
+        ptx_val at = ptx_at(b, all->operand[QDNN_OPERAND_X_SCALE], x_row_of(b, e->spec, m), 4);
+        v = ptx_mul(b, v, ptx_ld_global_nc(b, PTX_F32, at, 0));
+    }
     if (e->spec->epilogue.alpha == QDNN_ALPHA_COLUMN)
         alpha = ptx_ld_global_nc(b, PTX_F32, ptx_at(b, all->operand[QDNN_OPERAND_ALPHA], index, 4), 0);
     if (alpha.kind != PTX_NOTHING)

@@ -29,6 +29,8 @@ void gemm_fix(kernel_spec *spec)
 {
     if (spec->product.grouped && kernel_product_splits(spec) == SPLITS_GRID)
         spec->product.split = 1;
+    if (!spec->product.grouped)
+        spec->product.x_share = 1;
     if (spec->product.x_fp8)
         spec->data = QDNN_DATA_F16;
 }
@@ -247,8 +249,10 @@ static void bound_quantized(const kernel_spec *spec, const kernel_problem *probl
                             kernel_operand operands[QDNN_OPERAND_COUNT])
 {
     const unsigned align = element_bytes(problem->quantizes);
-    operands[QDNN_OPERAND_X] = (kernel_operand){
-        .reads = true, .align = align, .bytes = problem->m * gemm_shape_of(spec, problem).k * align};
+    operands[QDNN_OPERAND_X] = (kernel_operand){.reads = true,
+                                                .align = align,
+                                                .bytes = problem->m / spec->product.x_share *
+                                                         gemm_shape_of(spec, problem).k * align};
     operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
 }
 
@@ -276,7 +280,8 @@ static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *pro
                                                                                 : "quantize_dynamic_e5m2");
     if (spec->product.grouped)
         steps->workspace = routes_bytes(problem, spec->product.tile_rows);
-    return quantize_rows_steps(row, problem->quantizes, problem->m, gemm_shape_of(spec, problem).k, steps);
+    return quantize_rows_steps(row, problem->quantizes, problem->m / spec->product.x_share,
+                               gemm_shape_of(spec, problem).k, steps);
 }
 
 /* Makes the steps from number `first` on take x and its scales from where they were quantized to. */

@@ -167,7 +167,8 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     whole = ptx_setp_and(b, PTX_LE, last_row, g->m, whole);
     for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
         ptx_val this = j ? ptx_add(b, row, (int)j) : row;
-        ptx_val element = ptx_mad(b, gemv_row(b, g, this), g->args.x_stride, ptx_cvt(b, PTX_U64, at));
+        ptx_val x_row = x_row_of(b, g->spec, gemv_row(b, g, this));
+        ptx_val element = ptx_mad(b, x_row, g->args.x_stride, ptx_cvt(b, PTX_U64, at));
         ptx_val from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
         ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
         ptx_uniform(b);

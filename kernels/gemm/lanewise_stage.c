@@ -63,6 +63,7 @@ void lanewise_place_x(ptx_builder *b, lanewise *t)
         ptx_val row = place_item(b, t, i, t->rows, t->shared, it);
         ptx_val of_tile = ptx_min(b, ptx_cvt(b, PTX_U64, row), last);
         it->number = row_tile_row(b, &t->at, of_tile, row_tile_has(b, &t->at, of_tile));
+        it->number = x_row_of(b, t->spec, it->number);
         it->to = ptx_add(b, it->to, lanewise_row_offset(b, row));
         it->row = x_address(b, t, it->number, ptx_u64(b, 0));
     }

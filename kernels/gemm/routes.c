@@ -239,6 +239,11 @@ ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has)
     return ptx_cvt(b, PTX_U64, ptx_ld_if(b, has, PTX_GLOBAL, PTX_NC, PTX_U32, at, 0, ptx_u32(b, 0)));
 }
 
+ptx_val x_row_of(ptx_builder *b, const kernel_spec *spec, ptx_val row)
+{
+    return spec->product.x_share == 1 ? row : emit_divide(b, row, spec->product.x_share);
+}
+
 ptx_val row_tile_size(ptx_builder *b, const row_tile *t, ptx_val size)
 {
     if (t->known.kind == PTX_NOTHING)

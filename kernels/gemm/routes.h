@@ -41,6 +41,9 @@ row_tile row_tile_of_block(ptx_builder *b, const gemm_args *args);
 ptx_val row_tile_has(ptx_builder *b, const row_tile *t, ptx_val i);
 ptx_val row_tile_row(ptx_builder *b, const row_tile *t, ptx_val i, ptx_val has);
 
+/* The row of x (u64) that belongs to a row of y. */
+ptx_val x_row_of(ptx_builder *b, const kernel_spec *spec, ptx_val row);
+
 /* The size that sums run over (K, or its rounds): 0 for rows without an expert, which have no weights. */
 ptx_val row_tile_size(ptx_builder *b, const row_tile *t, ptx_val size);
 /* A sum of the tile; for rows without an expert, a NaN, which survives everything that follows. */

@@ -95,7 +95,7 @@ static ptx_val row_address(ptx_builder *b, const x_window *w, const row_tile *ti
     if (!is_sorted(tile))
         return ahead ? ptx_mad(b, p->stride, ptx_u64(b, ahead), p->from) : p->from;
     ptx_val row = row_tile_row(b, tile, ptx_add(b, p->row, ptx_u64(b, ahead)), has);
-    return ptx_mad(b, row, p->stride, p->from);
+    return ptx_mad(b, x_row_of(b, w->spec, row), p->stride, p->from);
 }
 
 static void put_x(ptx_builder *b, const x_window *w, const x_place *p, unsigned t, bool scaled, ptx_val *x)

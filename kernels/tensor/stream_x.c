@@ -123,7 +123,8 @@ ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row)
 
 static ptx_val x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val k)
 {
-    ptx_val index = ptx_mad(b, stream_row(b, s, row), s->args.x_stride, ptx_cvt(b, PTX_U64, k));
+    ptx_val x_row = x_row_of(b, s->spec, stream_row(b, s, row));
+    ptx_val index = ptx_mad(b, x_row, s->args.x_stride, ptx_cvt(b, PTX_U64, k));
     return ptx_at(b, s->args.all.operand[QDNN_OPERAND_X], index, s->form.bytes);
 }
 

@@ -25,14 +25,14 @@ ptx_val x_tile_aligned(ptx_builder *b, const tile *t, ptx_val all)
     return ptx_and(b, all, emit_aligned(b, t->x, elements * t->form.bytes));
 }
 
-/* The number (u64) of the row that line i (u32) of the tile has; beyond the last row, one that exists. */
+/* The number (u64) of the row of x that line i (u32) of the tile has; beyond the last row, one that exists. */
 static ptx_val row_of(ptx_builder *b, const tile *t, ptx_val i)
 {
     if (t->shape.parts > 1)
         i = ptx_and(b, i, (int)t->shape.m - 1);
     ptx_val wide = ptx_cvt(b, PTX_U64, i);
     if (t->spec->product.grouped)
-        return row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide));
+        return x_row_of(b, t->spec, row_tile_row(b, &t->at, wide, row_tile_has(b, &t->at, wide)));
     return ptx_min(b, ptx_add(b, t->at.first, wide), ptx_sub(b, t->args.m, 1));
 }
 

@@ -221,10 +221,12 @@ TEST_CASE(ApiNulls, OfSelection)
     IS_NULL("select", qdnnSetSelectScale(NULL, 0.5f));
     IS_NULL("select", qdnnGetSelectScale(NULL, &out.real));
     IS_NULL("scale", qdnnGetSelectScale(s, NULL));
-    IS_NULL("select", qdnnSetSelectWeights(NULL, 0, 1));
-    IS_NULL("select", qdnnGetSelectWeights(NULL, &out.real, &out.real));
-    IS_NULL("epsilon", qdnnGetSelectWeights(s, NULL, &out.real));
-    IS_NULL("factor", qdnnGetSelectWeights(s, &out.real, NULL));
+    IS_NULL("select", qdnnSetSelectEpsilon(NULL, 0.5f));
+    IS_NULL("select", qdnnGetSelectEpsilon(NULL, &out.real));
+    IS_NULL("epsilon", qdnnGetSelectEpsilon(s, NULL));
+    IS_NULL("select", qdnnSetSelectFactor(NULL, 0.5f));
+    IS_NULL("select", qdnnGetSelectFactor(NULL, &out.real));
+    IS_NULL("factor", qdnnGetSelectFactor(s, NULL));
     OK(qdnnDestroySelectDescriptor(s));
 }
 

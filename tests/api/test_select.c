@@ -59,20 +59,23 @@ TEST_CASE(ApiSelect, Scale)
     qdnnDestroySelectDescriptor(select);
 }
 
-TEST_CASE(ApiSelect, Weights)
+TEST_CASE(ApiSelect, EpsilonAndFactor)
 {
     qdnnSelectDescriptor_t select = NULL;
     float epsilon = 9, factor = 9;
     REQUIRE(qdnnCreateSelectDescriptor(&select) == QDNN_STATUS_SUCCESS);
-    CHECK_EQ_I64(qdnnGetSelectWeights(select, &epsilon, &factor), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(qdnnGetSelectEpsilon(select, &epsilon), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(qdnnGetSelectFactor(select, &factor), QDNN_STATUS_SUCCESS);
     CHECK_EQ_F32(epsilon, 0);
     CHECK_EQ_F32(factor, 1);
-    CHECK_EQ_I64(qdnnSetSelectWeights(select, 1e-20f, 2.5f), QDNN_STATUS_SUCCESS);
-    check_refused(qdnnSetSelectWeights(select, NAN, 1), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                  "epsilon is nan and factor is 1; they must be finite numbers");
-    check_refused(qdnnSetSelectWeights(select, 0, INFINITY), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                  "epsilon is 0 and factor is inf; they must be finite numbers");
-    qdnnGetSelectWeights(select, &epsilon, &factor);
+    CHECK_EQ_I64(qdnnSetSelectEpsilon(select, 1e-20f), QDNN_STATUS_SUCCESS);
+    CHECK_EQ_I64(qdnnSetSelectFactor(select, 2.5f), QDNN_STATUS_SUCCESS);
+    check_refused(qdnnSetSelectEpsilon(select, NAN), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                  "epsilon is nan; it must be a finite number");
+    check_refused(qdnnSetSelectFactor(select, INFINITY), QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
+                  "factor is inf; it must be a finite number");
+    qdnnGetSelectEpsilon(select, &epsilon);
+    qdnnGetSelectFactor(select, &factor);
     CHECK_EQ_F32(epsilon, 1e-20f);
     CHECK_EQ_F32(factor, 2.5f);
     qdnnDestroySelectDescriptor(select);

@@ -15,11 +15,11 @@ void product_case_text(const product_case *c, char *text, size_t size)
     snprintf(text, size,
              "m %lld (%lld), x %s, y %s, %s, gaps %lld %lld, alpha %d, bias %d, activation %d%s%s%s, x of "
              "kind %d, seed "
-             "%u, experts %d%s%s, lora %d, x scale %d, x quantized to %d; weights %s",
+             "%u, experts %d, slots %d%s%s, lora %d, x scale %d, x quantized to %d; weights %s",
              (long long)c->m, (long long)c->rows, qdnnGetDataTypeName(c->x), qdnnGetDataTypeName(c->y),
              c->k_rows ? "[K, N]" : "[N, K]", (long long)c->x_gap, (long long)c->y_gap, (int)c->alpha,
              c->bias, (int)c->activation, c->gated ? ", gated" : "", c->residual ? ", residual" : "",
-             c->in_place ? " in place" : "", (int)c->kind, (unsigned)c->seed, (int)c->experts,
+             c->in_place ? " in place" : "", (int)c->kind, (unsigned)c->seed, (int)c->experts, (int)c->slots,
              c->one_expert ? ", all on one" : "", c->row_weight ? ", weighted" : "", (int)c->lora_rank,
              (int)c->x_scale, (int)c->quantize_x, weights);
 }
@@ -49,9 +49,16 @@ static void set_product(const product_case *c, product_operands *o)
                                .bias = (qdnnDataType_t)c->bias,
                                .activation = c->activation,
                                .gated = c->gated,
-                               .experts = c->experts};
+                               .experts = c->experts,
+                               .slots = c->slots};
     o->product.x_stride = o->product.k + c->x_gap;
     o->product.y_stride = (c->gated ? o->product.outputs / 2 : o->product.outputs) + c->y_gap;
+}
+
+/* Rows of x. */
+static int64_t x_rows(const ref_product *p)
+{
+    return p->slots ? p->m / p->slots : p->m;
 }
 
 static bool is_fp8(qdnnDataType_t type)
@@ -88,9 +95,9 @@ static bool quantize_x(const product_case *c, product_operands *o)
     const ref_product *p = &o->product;
     const ref_quant_spec spec = {
         .data = c->x, .storage = c->quantize_x, .group_size = p->k, .scale = QDNN_SCALE_F32, .floor = 1e-12f};
-    const int64_t count = p->m * p->k;
+    const int64_t count = x_rows(p) * p->k;
     o->x_codes = malloc((size_t)count + 1);
-    o->x_scales = malloc(((size_t)p->m + 1) * sizeof *o->x_scales);
+    o->x_scales = malloc(((size_t)x_rows(p) + 1) * sizeof *o->x_scales);
     if (!CHECK(o->x_codes && o->x_scales))
         return false;
     const ref_arrays arrays = {.codes = o->x_codes, .scale = o->x_scales};
@@ -106,7 +113,7 @@ static void make_cancel(const ref_product *p, uint8_t *x)
     enum { ROUND = 256 };
     const int64_t half = p->k < 2 * ROUND ? ROUND : p->k / 2 / ROUND * ROUND;
     const size_t size = ref_scalar_size(p->x);
-    for (int64_t m = 0; m < p->m; m++)
+    for (int64_t m = 0; m < x_rows(p); m++)
         for (int64_t k = 0; k < p->k; k++) {
             uint8_t *at = x + (size_t)(m * p->x_stride + k) * size;
             if (k >= half && k < 2 * half) {
@@ -131,7 +138,7 @@ static void fill_operands(const product_case *c, product_operands *o)
                        c->weights.kind == DATA_SMALL || c->weights.kind == DATA_UNEQUAL;
     const data_kind addends = alone ? DATA_ZEROS : DATA_NORMAL;
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs, stack = c->experts ? c->experts : 1;
-    const size_t x_bytes = strided(p->m, p->x_stride, p->k, p->x),
+    const size_t x_bytes = strided(x_rows(p), p->x_stride, p->k, p->x),
                  y_bytes = strided(p->m, p->y_stride, n, p->y);
     const format_facts *format = kernel_format(c->weights.row);
     uint8_t *x = new_operand(o, QDNN_OPERAND_X, x_bytes);
@@ -143,7 +150,7 @@ static void fill_operands(const product_case *c, product_operands *o)
         make_cancel(p, x);
     if (c->x_scale)
         fill_data(DATA_NORMAL, format, QDNN_DATA_F32, c->seed + 8,
-                  new_operand(o, QDNN_OPERAND_X_SCALE, (size_t)p->m * 4), p->m);
+                  new_operand(o, QDNN_OPERAND_X_SCALE, (size_t)x_rows(p) * 4), x_rows(p));
     fill_bytes(c->seed + 1, new_operand(o, QDNN_OPERAND_Y, y_bytes), (int64_t)y_bytes);
     if (c->alpha == QDNN_ALPHA_ONE || c->alpha == QDNN_ALPHA_COLUMN) {
         int64_t count = c->alpha == QDNN_ALPHA_ONE ? 1 : p->outputs * stack;
@@ -372,6 +379,7 @@ static bool set_attributes(const product_case *c, qdnnMatmulDescriptor_t matmul,
                   {QDNN_MATMUL_GATED, c->gated},
                   {QDNN_MATMUL_RESIDUAL, c->residual},
                   {QDNN_MATMUL_EXPERTS, c->experts},
+                  {QDNN_MATMUL_SLOTS, c->slots ? c->slots : 1},
                   {QDNN_MATMUL_ROW_WEIGHT, c->row_weight},
                   {QDNN_MATMUL_LORA_RANK, c->lora_rank},
                   {QDNN_MATMUL_LORA_TYPE, c->lora_rank ? c->lora_type : QDNN_DATA_F16},
@@ -397,7 +405,7 @@ static bool make_stack(const product_case *c, product_descriptors *d)
 static bool descriptors_make(const product_case *c, const ref_product *p, product_descriptors *d)
 {
     const int64_t n = c->gated ? p->outputs / 2 : p->outputs;
-    const int64_t x_dims[] = {p->m, p->k}, y_dims[] = {p->m, n};
+    const int64_t x_dims[] = {x_rows(p), p->k}, y_dims[] = {p->m, n};
     const int64_t x_strides[] = {p->x_stride, 1}, y_strides[] = {p->y_stride, 1};
     return CHECK_QDNN(qdnnCreateMatmulDescriptor(&d->matmul)) &&
            CHECK_QDNN(qdnnCreateTensorDescriptor(&d->x)) && CHECK_QDNN(qdnnCreateTensorDescriptor(&d->y)) &&

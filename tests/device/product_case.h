@@ -28,6 +28,8 @@ typedef struct product_case {
     int64_t experts;
     /* all rows select the last expert; otherwise any expert, including none */
     bool one_expert;
+    /* rows of y for each row of x, 0 counts as 1: m is their number for y, and a multiple of it */
+    int64_t slots;
     bool row_weight;
     int64_t lora_rank;
     qdnnDataType_t lora_type;

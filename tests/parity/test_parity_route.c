@@ -124,7 +124,8 @@ static bool set_route(qdnnSelectDescriptor_t select, const route_case *c)
            set(select, QDNN_SELECT_GROUP_SCORE, c->group_score) &&
            set(select, QDNN_SELECT_EXPERT_BIAS, c->bias) &&
            set(select, QDNN_SELECT_RENORMALIZE, c->renormalize) &&
-           CHECK_QDNN(qdnnSetSelectWeights(select, c->epsilon, c->factor));
+           CHECK_QDNN(qdnnSetSelectEpsilon(select, c->epsilon)) &&
+           CHECK_QDNN(qdnnSetSelectFactor(select, c->factor));
 }
 
 static void run_route(qdnnHandle_t handle, const route_case *c)

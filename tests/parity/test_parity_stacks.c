@@ -59,6 +59,29 @@ DEVICE_EACH(ParityStacks, StacksOfExperts, matmul_row_count, matmul_row_name)
     device_end(handle);
 }
 
+/* Several rows of y have the same row of x: the slots of a token. */
+static product_case slots_at(const kernel_row *row, int trial)
+{
+    static const int64_t slots[] = {2, 3, 8, 4};
+    product_case c = stack_at(row, trial + 1);
+    c.slots = slots[trial % LENGTH(slots)];
+    c.m = (c.m + c.slots - 1) / c.slots * c.slots;
+    c.rows = trial % 2 ? c.m - c.slots / 2 : -1; /* they may end within a token */
+    return c;
+}
+
+DEVICE_EACH(ParityStacks, SlotsShareRowsOfX, matmul_row_count, matmul_row_name)
+{
+    const kernel_row *row = matmul_row_at(index);
+    qdnnHandle_t handle = device_begin(sms[(index + 1) % LENGTH(sms)], index, "all");
+    bool alive = handle != NULL;
+    for (int i = 0; i < 4 && alive; i++) {
+        product_case c = slots_at(row, i);
+        alive = product_run(handle, &c, i % 2 ? BUFFER_EXACT : BUFFER_BANDS);
+    }
+    device_end(handle);
+}
+
 /* Few rows for each expert, with weights along K: the kernel that streams them serves many formats. */
 static product_case few_at(const kernel_row *row, int trial)
 {
@@ -81,6 +104,8 @@ static product_case few_at(const kernel_row *row, int trial)
     c.experts = experts[trial % LENGTH(experts)];
     c.one_expert = trial % 4 == 3;
     c.row_weight = trial % 2;
+    if (c.m % 5 == 0)
+        c.slots = 5;
     return c;
 }
 

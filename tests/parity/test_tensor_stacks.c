@@ -26,6 +26,8 @@ static product_case stack_at(const kernel_row *row, int trial, int sm)
     c.one_expert = shapes[which].one_expert;
     c.gated = shapes[which].gated;
     c.row_weight = trial % 2;
+    if (c.m % 7 == 0) /* a row of x for several rows of y */
+        c.slots = 7;
     c.weights.dims[c.k_rows] = shapes[which].n * (c.gated ? 2 : 1);
     c.weights.dims[!c.k_rows] =
         kernel_columns_multiple(row) > 1 ? quant_case_columns(row, shapes[which].k) : shapes[which].k;

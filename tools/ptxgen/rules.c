@@ -267,7 +267,10 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
         return false;
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
-        put(text, "%u * ((m - 1) * x_stride + %s)", align, k);
+        if (spec->product.x_share == 1)
+            put(text, "%u * ((m - 1) * x_stride + %s)", align, k);
+        else
+            put(text, "%u * ((ceil(m / %" PRIu64 ") - 1) * x_stride + %s)", align, spec->product.x_share, k);
         return true;
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
@@ -282,9 +285,15 @@ static bool product_size(const tool_item *item, const kernel_spec *spec, int ope
     case QDNN_OPERAND_BIAS:
         put(text, "%u * %s%s", align, experts, outputs);
         return true;
+    case QDNN_OPERAND_X_SCALE:
+        if (spec->product.x_share > 1) {
+            put(text, "4 * ceil(m / %" PRIu64 ")", spec->product.x_share);
+            return true;
+        }
+        put(text, "4 * m");
+        return true;
     case QDNN_OPERAND_EXPERT_INDEX:
     case QDNN_OPERAND_ROW_WEIGHT:
-    case QDNN_OPERAND_X_SCALE:
         put(text, "4 * m");
         return true;
     default:

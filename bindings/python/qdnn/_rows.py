@@ -274,6 +274,38 @@ class Rows:
         self.plan("TopK", Tensor(x.shape, x.type), Descriptor("Select", top=k))(x=x, y=values, index=indices)
         return values, indices
 
+    def route(self: Device, logits: Any, k: int, *, expert_bias: Any = None, epsilon: float = 0.0, factor: float = 1.0, **settings: Any) -> tuple[Array, Array]:  # fmt: skip
+        """The k experts of each token from a router's logits [tokens, experts], the best first (i32), and their weights (f32).
+        Settings: scores="softmax" or "sigmoid", expert_groups, kept_groups, group_score="largest" or "two_largest", renormalize=1.
+
+        >>> experts, weights = device.route(np.array([[0, 9, 9, 0]], "f4"), 2, renormalize=1)
+        >>> experts.numpy(), weights.numpy()
+        (array([[1, 2]], dtype=int32), array([[0.5, 0.5]], dtype=float32))
+        """
+        logits = self.array(logits)
+        select, operands = Descriptor("Select", top=k, **settings), {}
+        if expert_bias is not None:
+            operands["expert_bias"] = expert_bias
+            select.set(expert_bias=1)
+        select.set(epsilon=float(epsilon), factor=float(factor))
+        shape = (*logits.shape[:-1], k)
+        experts, weights = self.empty(shape, "i32"), self.empty(shape, "f32")
+        self.plan("Route", Tensor(logits.shape, logits.type), select)(logits=logits, index=experts, weight_out=weights, **operands)
+        return experts, weights
+
+    def combine(self: Device, x: Any, weights: Any, residual: Any = None, *, type: str | None = None, out: Any = None) -> Any:
+        """The weighted sum of what the k experts of each token gave: x is [..., k, n], weights f32 [..., k]; plus a residual.
+
+        >>> device.combine(np.array([[[1, 2], [3, 4]]], "f4"), np.array([[0.5, 0.25]], "f4")).numpy()
+        array([[1.25, 2.  ]], dtype=float32)
+        """
+        x = self.array(x)
+        operands = {} if residual is None else {"residual": self.array(residual)}
+        out, give = as_output(self.handle, out, (*x.shape[:-2], x.shape[-1]), type or x.type)
+        select = Descriptor("Select", top=x.shape[-2], residual=int(residual is not None))
+        self.plan("Combine", Tensor(x.shape, x.type), select, Tensor(out.shape, out.type))(x=x, row_weight=weights, y=out, **operands)
+        return give(out)
+
     def sample(self: Device, logits: Any, *, seed: Any = None, step: Any = 0, token_count: Any = None, **settings: Any) -> Array:
         """A token (i32) from each row of logits. Without a seed: the largest. With one (u64, a number or one per row) a random
         one; the same seed and step give the same token. Settings are those of qdnn.sampling: temperature, top_p, top_k, min_p,

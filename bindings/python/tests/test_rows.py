@@ -142,6 +142,19 @@ class Rows(unittest.TestCase):
         np.testing.assert_array_equal(indices.numpy(), order)
         np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order, 1))
 
+    def test_experts(self):
+        logits, x, residual = self.numbers(5, 16), self.numbers(5, 3, 40), self.numbers(5, 40)
+        experts, weights = self.device.route(logits, 3, renormalize=1, factor=2.0)
+        order = np.argsort(-logits, kind="stable")[:, :3]
+        np.testing.assert_array_equal(experts.numpy(), order)
+        chosen = np.take_along_axis(softmax(logits), order, 1)
+        self.close(weights, 2 * chosen / chosen.sum(-1, keepdims=True))
+        bias = np.where(np.arange(16) < 4, 9, 0).astype(np.float32)
+        experts, _ = self.device.route(logits, 3, expert_bias=bias, scores="sigmoid", expert_groups=4, kept_groups=1, group_score="two_largest")
+        self.assertTrue((experts.numpy() < 4).all())
+        weights = weights.numpy()
+        self.close(self.device.combine(x, weights, residual), (x * weights[..., None]).sum(1) + residual)
+
     def test_samples_follow_their_seed(self):
         logits = np.tile(np.array([0, 1, 2, 3], np.float32), (400, 1))
         step = np.arange(400)
