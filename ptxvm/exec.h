@@ -7,6 +7,7 @@
  *   barrier.c   bar and barrier: all barriers pass through it
  *   cluster.c   the blocks of a cluster, in turns
  *   launch.c    runs clusters on host threads, in the seed's order; step limit; faults
+ *   overlap.c   launches that begin before the one in front of them has ended
  *   vm.c        the interface of ptxvm.h; report.c the report of a launch
  *   memory.c    every memory access of a kernel passes through it
  *   ops_*.c     the instructions that are more than a lane loop: memory, atomics, warp-level, async copies,
@@ -184,6 +185,8 @@ struct vm_block {
     uint32_t rank;
     uint64_t shared_base;
     bool ended;    /* all its threads have exited, but others of its cluster have not */
+    bool observed; /* accesses are told to checks, counters or overlap.c */
+    bool waited, triggered; /* it has executed griddepcontrol.wait, and launch_dependents */
     bool advanced; /* in its last turn */
     uint8_t *shared;
     uint64_t shared_bytes; /* static and dynamic */
@@ -228,6 +231,7 @@ struct vm_kernel {
     int n_shared_vars;
     bool serial; /* its blocks must run on one thread */
     bool has_wgmma, has_tcgen05;
+    bool triggers; /* it has griddepcontrol.launch_dependents */
     const pvm_inst *first_red; /* of global memory */
     ptxvm_status status;       /* why decoding failed */
     int n_sites;               /* number of ops in all codes */
@@ -261,7 +265,11 @@ struct vm_launch {
     uint64_t grid_id;
     uint64_t workspace; /* of a cooperative launch: device address, %envreg2 and %envreg1 are its halves */
     bool cooperative, serial;
-    struct vm_run *run; /* private to launch.c */
+    bool programmatic;          /* it may begin before the launch in front of it has ended */
+    bool early;                 /* what that has written has not landed yet */
+    bool waited, waited_first;  /* see overlap.h */
+    struct vm_journal *journal; /* of its writes; null: not recorded */
+    struct vm_run *run;         /* private to launch.c */
 };
 
 /* The device. */
@@ -277,7 +285,8 @@ struct ptxvm {
     uint64_t workspace;   /* of cooperative launches; 0: none yet */
     ptxvm_module *modules;
     struct vm_reports *reports;
-    struct vm_checks *checks; /* exec/hooks.h */
+    struct vm_checks *checks;   /* exec/hooks.h */
+    struct vm_overlap *overlap; /* exec/overlap.h */
     char error[1024];
 };
 

@@ -20,6 +20,7 @@
 #define PTXVM_CHECK_H
 
 #include "ptxvm/exec/hooks.h"
+#include "ptxvm/exec/overlap.h"
 
 /* ---- The state per host thread, code, frame, block and region of memory ---- */
 
@@ -113,6 +114,7 @@ typedef struct block_check {
     uint32_t proxied[1024]; /* by thread: the last fence.proxy.async after its writes */
     uint32_t warp_acquired[1024], warp_released[1024]; /* by thread: within its warp */
     uint32_t acquired[WARP], released[WARP];           /* by warp: towards other warps */
+    uint32_t waited[WARP];  /* by warp: its first griddepcontrol.wait; 0: none yet */
     uint32_t awaited[1024]; /* by thread: lanes that it waits for at a warp-level instruction */
     struct {
         const vm_op *op;
@@ -196,6 +198,15 @@ void check_proxy_fence(vm_warp *warp, uint32_t mask);
 void check_free_cells(check_region *region);
 /* Whether what another thread has done is ordered before what this lane does now. */
 bool check_is_ordered(const vm_warp *warp, int lane, const race_touch *past);
+
+/* ---- chain.c: launches that overlap ---- */
+/* Whether a thread has waited for the launch, in front of this one, that made an access; that launch. */
+bool check_has_ended(const vm_warp *warp, int lane, const race_touch *past);
+const vm_past_launch *check_launch_of(const vm_warp *warp, const race_touch *past);
+void check_horizon(vm_watch *watch, const vm_launch *launch);
+/* Adds the other thread to the finding of a race with such an access, and reports it. */
+void check_report_overlap(vm_warp *warp, const vm_op *op, int lane, const race_touch *past, bool writes,
+                          bool was_write, ptxvm_finding *finding);
 
 /* ---- sync.c ---- */
 void check_events_before(vm_warp *warp, const vm_op *op, uint32_t mask);

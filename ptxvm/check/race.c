@@ -181,7 +181,7 @@ static touch touch_of(const race_access *a, uint64_t bytes)
     return (touch){.a = a,
                    .check = block->check,
                    .block = (uint32_t)block->linear_index,
-                   .since = a->owner ? a->owner->check->start : vm_watch_of(a->warp)->start,
+                   .since = a->owner ? a->owner->check->start : vm_watch_of(a->warp)->horizon,
                    .now = {.time = block->launch->vm->checks->clock,
                            .site = (uint32_t)a->op->site,
                            .block = (uint32_t)block->linear_index,
@@ -196,6 +196,20 @@ static inline void set_lane(touch *t, int lane, uint64_t address)
     t->thread = (uint32_t)(WARP * t->a->warp->index + lane);
     t->stamp_thread = t->a->async ? RACE_ASYNC : (uint16_t)t->thread;
     t->address = address;
+}
+
+/* An access of a launch in front of this one that may still run. */
+static inline bool is_of_past_launch(const touch *t, const race_touch *past)
+{
+    return past->time < vm_watch_of(t->a->warp)->start;
+}
+
+/* The instruction that made an access. */
+static const vm_op *op_of(const touch *t, const race_touch *past)
+{
+    const vm_kernel *kernel = is_of_past_launch(t, past) ? check_launch_of(t->a->warp, past)->kernel
+                                                         : t->a->warp->block->launch->kernel;
+    return kernel->sites[past->site];
 }
 
 static inline bool is_mine(const touch *t, const race_touch *past)
@@ -220,7 +234,8 @@ static bool is_in_cluster(const vm_launch *launch, uint32_t a, uint32_t b)
 /* A strong access is visible to other blocks only with a scope that includes them. */
 static inline race_reach needed_reach(const touch *t, const race_touch *past)
 {
-    return past->block == t->block                                           ? REACH_BLOCK
+    return is_of_past_launch(t, past)                                        ? REACH_GRID
+           : past->block == t->block                                         ? REACH_BLOCK
            : is_in_cluster(t->a->warp->block->launch, past->block, t->block) ? REACH_CLUSTER
                                                                              : REACH_GRID;
 }
@@ -235,7 +250,11 @@ static inline bool is_ordered(const touch *t, const race_touch *past)
 {
     const block_check *check = t->check;
     uint32_t released, acquired;
-    if (past->state != RACE_SET || past->time < t->since || is_mine(t, past))
+    if (past->state != RACE_SET || past->time < t->since)
+        return true;
+    if (__builtin_expect(is_of_past_launch(t, past), 0))
+        return check_has_ended(t->a->warp, t->lane, past);
+    if (is_mine(t, past))
         return true;
     if (past->thread == RACE_ASYNC) {
         released = UINT32_MAX;
@@ -270,7 +289,7 @@ bool check_is_ordered(const vm_warp *warp, int lane, const race_touch *past)
 static inline bool is_missed(const touch *t, const race_touch *write)
 {
     if (t->a->path == PATH_PLAIN || write->state != RACE_SET || write->time < t->since ||
-        write->thread == RACE_ASYNC)
+        write->thread == RACE_ASYNC || is_of_past_launch(t, write))
         return false;
     if (t->a->path == PATH_READ_ONLY)
         return true;
@@ -280,8 +299,7 @@ static inline bool is_missed(const touch *t, const race_touch *write)
 /* The loop around atom.cas that CUDA's guide shows begins with a plain load. */
 static bool is_cas_loop(const touch *t, const race_touch *past, bool was_write)
 {
-    const vm_op *other = t->a->warp->block->launch->kernel->sites[past->site];
-    const pvm_inst *cas = was_write ? other->inst : t->a->op->inst;
+    const pvm_inst *cas = was_write ? op_of(t, past)->inst : t->a->op->inst;
     return was_write != t->a->writes && cas->op == OP_atom && cas->mod[S_OP] == M_cas;
 }
 
@@ -310,7 +328,7 @@ static bool is_same_store(const touch *t, const race_touch *past, uint64_t addre
 {
     const race_access *a = t->a;
     int other = past->thread % WARP;
-    return past->block == t->block && past->thread / WARP == t->thread / WARP &&
+    return !is_of_past_launch(t, past) && past->block == t->block && past->thread / WARP == t->thread / WARP &&
            past->site == (uint32_t)a->op->site && other < t->lane && a->all >> other & 1 &&
            address - a->access->address[other] < a->access->bytes;
 }
@@ -320,7 +338,7 @@ static bool is_same_store(const touch *t, const race_touch *past, uint64_t addre
 static bool writes_the_same(const touch *t, const race_touch *past)
 {
     const race_access *a = t->a;
-    const vm_op *other = a->warp->block->launch->kernel->sites[past->site];
+    const vm_op *other = op_of(t, past);
     if (vm_watch_of(a->warp)->same || !a->access || !is_plain_store(a->op->inst) ||
         !is_plain_store(other->inst))
         return false;
@@ -350,7 +368,7 @@ static void report(const touch *t, const race_touch *past, bool was_write)
 {
     const race_access *a = t->a;
     const vm_launch *launch = a->warp->block->launch;
-    const vm_op *other = launch->kernel->sites[past->site];
+    const vm_op *other = op_of(t, past);
     const vm_alloc *alloc =
         a->space == SPACE_GLOBAL ? vm_memory_nearest(launch->vm->memory, t->address) : NULL;
     ptxvm_finding f = {.kind = PTXVM_FINDING_RACE,
@@ -362,6 +380,10 @@ static void report(const touch *t, const race_touch *past, bool was_write)
                        .has_other = true,
                        .other_function = other->function->name,
                        .other_line = other->inst->line};
+    if (is_of_past_launch(t, past)) {
+        check_report_overlap(a->warp, a->op, t->lane, past, a->writes, was_write, &f);
+        return;
+    }
     find_thread(launch, past, &f);
     const char *copy = past->thread == RACE_ASYNC ? "a copy of " : "";
     const char *scope = !past->reach || !a->reach ? ""

@@ -40,6 +40,11 @@ race_reach check_reach(const pvm_inst *inst, bool *acquires, bool *releases)
                                              : REACH_BLOCK;
 }
 
+bool vm_check_is_strong(const pvm_inst *inst)
+{
+    return check_reach(inst, NULL, NULL) != REACH_NONE;
+}
+
 /* Without .relaxed, a wait on an mbarrier acquires and an arrival releases. */
 static bool is_mbarrier_wait(const pvm_inst *inst)
 {

@@ -25,6 +25,7 @@ vm_watch *vm_watch_new(vm_launch *launch, bool *ok)
         watch->flight = watch->sync && (launch->kernel->has_wgmma || launch->kernel->has_tcgen05);
         watch->same = vm->config.checks & PTXVM_CHECK_SAME;
         watch->start = ++vm->checks->clock;
+        check_horizon(watch, launch);
         if (watch->race && launch->n_blocks <= UINT32_MAX)
             watch->released = calloc(launch->n_blocks, sizeof *watch->released);
         watch->n_blocks = launch->n_blocks;
@@ -97,6 +98,7 @@ void vm_check_block_begin(vm_block *block)
     }
     for (int w = 0; w < block->n_warps; w++) {
         check->acquired[w] = check->released[w] = check->start;
+        check->waited[w] = 0;
         check->grid_latest_of_warp[w] = check->grid_latest;
     }
     check->n_bulk = 0;

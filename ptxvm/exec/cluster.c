@@ -127,6 +127,12 @@ vm_block_state vm_cluster_run(vm_cluster *cluster, bool shared)
                           : vm_block_run(cluster->blocks[0], shared ? BLOCK_SHARED : BLOCK_ALONE);
 }
 
+vm_block_state vm_cluster_run_early(vm_cluster *cluster)
+{
+    turn t = run_turn(cluster);
+    return t.fault ? BLOCK_FAULT : t.alive ? BLOCK_WAITING : BLOCK_DONE;
+}
+
 bool vm_cluster_finish(vm_cluster *cluster, vm_block_state state)
 {
     bool ok = state == BLOCK_DONE;

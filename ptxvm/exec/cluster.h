@@ -19,6 +19,8 @@ void vm_cluster_free(vm_cluster *cluster);
 bool vm_cluster_begin(vm_cluster *cluster, uint64_t order);
 /* Like vm_block_run. */
 vm_block_state vm_cluster_run(vm_cluster *cluster, bool shared);
+/* A part of a turn, before the launch in front has ended: nothing that waits is let go on. */
+vm_block_state vm_cluster_run_early(vm_cluster *cluster);
 /* Ends the run, which has led to `state`. A cluster is used again only if all its blocks are done. Returns false after
  * a fault. */
 bool vm_cluster_finish(vm_cluster *cluster, vm_block_state state);

@@ -44,6 +44,9 @@ typedef struct vm_watch {
     struct check_paths *paths;      /* null: not counted */
     bool out_of_memory;             /* some are missing */
     uint32_t start;                 /* race: the clock at the start of the launch */
+    uint32_t horizon;               /* and at that of the first launch that may still run when it starts */
+    uint32_t unwaited;              /* what is older may still go on when griddepcontrol.wait returns */
+    uint32_t waited;                /* the first griddepcontrol.wait of a thread; 0: none yet */
     uint16_t moved_undefined[WARP]; /* of data moved by cp.async, ldmatrix or wmma.load: bit i is byte i */
 } vm_watch;
 
@@ -126,6 +129,8 @@ void vm_check_range(vm_warp *warp, const vm_op *op, int lane, pvm_space space, u
 void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t before);
 void vm_check_stuck(vm_warp *warp);
 void vm_check_released(vm_warp *warp, uint32_t lanes, bool by_cluster);
+/* An access that may go on next to others to the same place. */
+bool vm_check_is_strong(const pvm_inst *inst);
 /* `to` is in the window of the cluster. */
 void vm_check_async_begin(vm_warp *warp, uint64_t to, uint64_t bytes);
 void vm_check_async_landed(vm_warp *warp, const vm_op *op, int lane, uint64_t to, uint64_t bytes,
@@ -161,6 +166,10 @@ void vm_check_operand(vm_warp *warp, const vm_op *op, int lane, const vm_block *
 /* A tcgen05.ld starts; the lanes in which its i-th register gets what was never written. */
 void vm_check_load_begin(vm_warp *warp, const vm_op *op);
 void vm_check_load_undefined(vm_warp *warp, vm_frame *frame, const vm_op *op, int i, uint32_t lanes);
+
+/* ---- chain.c ---- */
+/* A griddepcontrol.wait of a launch that began before the one in front of it had ended. */
+void vm_check_grid_wait(vm_warp *warp);
 
 /* ---- tmem.c ---- */
 /* A tcgen05 instruction begins to use a region, and is complete; fences and commits. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "decode.h"
+#include "overlap.h"
 #include "ptxvm/exec/hooks.h"
 #include "ptxvm/environment.h"
 
@@ -388,12 +389,36 @@ static bool run_residents(vm_worker *worker, residents *r)
     return ok;
 }
 
+static void wake_residents(residents *r)
+{
+    for (uint64_t i = 0; i < r->n; i++)
+        for (int b = 0; b < r->clusters[i]->n; b++)
+            vm_wake(r->clusters[i]->blocks[b]);
+}
+
+/* The clusters that begin before the launch in front has ended run as far as they can, one after the other; then it ends. */
+static bool run_early(vm_worker *worker, residents *r)
+{
+    vm_launch *launch = worker->run->launch;
+    bool ok = true;
+    for (uint64_t left = launch->early ? vm_overlap_early(launch) : 0; ok && left && has_next(worker); left--) {
+        ok = begin_next(worker, r);
+        vm_block_state state = ok ? vm_cluster_run_early(r->clusters[r->n - 1]) : BLOCK_WAITING;
+        if (state != BLOCK_WAITING)
+            ok = vm_cluster_finish(r->clusters[--r->n], state);
+    }
+    if (ok && launch->early)
+        vm_overlap_land(launch);
+    wake_residents(r);
+    return ok;
+}
+
 /* If none finishes, they may be waiting for blocks that have not started: the number of started clusters is
  * then doubled, since a grid barrier needs all of them. */
 static void run_serial(vm_worker *worker)
 {
     residents r = {.patience = PATIENCE};
-    bool ok = true;
+    bool ok = run_early(worker, &r);
     while (ok && (r.n || has_next(worker))) {
         uint64_t wanted = !r.n ? 1 : r.patience <= 0 ? r.n : 0;
         for (; ok && wanted && has_next(worker); wanted--)
@@ -487,7 +512,7 @@ static ptxvm_status report(vm_run *run, vm_worker *workers, int n)
     return status ? status : report_watched(run, workers, n);
 }
 
-ptxvm_status vm_launch_run(vm_launch *launch)
+static ptxvm_status run_launch(vm_launch *launch)
 {
     vm_run run = {.launch = launch, .lock = PTHREAD_MUTEX_INITIALIZER, .fault = {.order = UINT64_MAX}};
     atomic_init(&run.next, 0);
@@ -509,5 +534,15 @@ ptxvm_status vm_launch_run(vm_launch *launch)
         worker_end(&workers[i]);
     free(workers);
     pthread_mutex_destroy(&run.lock);
+    return status;
+}
+
+ptxvm_status vm_launch_run(vm_launch *launch)
+{
+    ptxvm_status status =
+        vm_overlap_begin(launch)
+            ? run_launch(launch)
+            : vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    vm_overlap_end(launch);
     return status;
 }

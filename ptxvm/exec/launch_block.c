@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "barrier.h"
+#include "overlap.h"
 #include "ptxvm/exec/hooks.h"
 #include "ops.h"
 
@@ -51,7 +52,8 @@ vm_block *vm_block_new(vm_worker *worker)
                         .worker = worker,
                         .watch = worker->watch,
                         .shared_bytes = launch->shared_bytes,
-                        .shared_reach = launch->shared_reach};
+                        .shared_reach = launch->shared_reach,
+                        .observed = worker->watch || launch->journal || launch->early};
     block->shared = aligned_alloc(256, (launch->shared_reach + 256) / 256 * 256);
     block->barriers = vm_barriers_new();
     if (block->shared && block->barriers && new_warps(block) && vm_check_block_new(block))
@@ -119,7 +121,7 @@ bool vm_block_begin(vm_block *block, uint64_t order)
     const vm_launch *launch = block->launch;
     block->order = order;
     place_block(block);
-    block->ended = false;
+    block->ended = block->waited = block->triggered = false;
     block->clock = block->progress = 0;
     if (block->shared_reach)
         memset(block->shared, 0, block->shared_reach);
@@ -135,6 +137,8 @@ bool vm_block_begin(vm_block *block, uint64_t order)
 vm_result vm_block_end(vm_block *block)
 {
     vm_result result = vm_ops_block_end(block);
+    if (block->launch->programmatic)
+        vm_overlap_trigger(block);
     if (!vm_check_block_end(block))
         block->watch->out_of_memory = true;
     for (int w = 0; w < block->n_warps; w++)

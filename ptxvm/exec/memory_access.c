@@ -1,5 +1,6 @@
 /* Translates guest addresses to host addresses, for a whole warp at a time. */
 #include "cluster.h"
+#include "overlap.h"
 #include "memory_access.h"
 #include "ops_common.h"
 #include "ptxvm/exec/hooks.h"
@@ -243,6 +244,16 @@ static void fault_address(vm_warp *warp, const vm_op *op, int lane, pvm_space sp
             space_name(space), at);
 }
 
+/* What follows accesses: checks and counters, and launches that overlap. */
+static void observe(vm_warp *warp, const vm_op *op, const vm_access *access, uint32_t mask)
+{
+    const vm_launch *launch = warp->block->launch;
+    if (launch->early || launch->journal)
+        vm_overlap_access(warp, op, access, mask);
+    if (warp->block->watch)
+        vm_check_access(warp, op, access, mask);
+}
+
 /* Lane by lane: addresses in several regions, or a fault to locate. */
 static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t mask)
 {
@@ -265,8 +276,8 @@ static bool translate_each(vm_warp *warp, const vm_op *op, vm_access *access, ui
         access->parallel |= r.parallel;
         access->host[lane] = r.host + (address - r.base) + lane * r.lane_stride;
     }
-    if (warp->block->watch)
-        vm_check_access(warp, op, access, mask);
+    if (warp->block->observed)
+        observe(warp, op, access, mask);
     return true;
 }
 
@@ -395,8 +406,8 @@ bool vm_translate(vm_warp *warp, const vm_op *op, vm_access *access, uint32_t ma
     access->origin = r.host;
     access->base = r.base;
     access->stride = r.lane_stride;
-    if (__builtin_expect(warp->block->watch != NULL, 0))
-        vm_check_access(warp, op, access, mask);
+    if (__builtin_expect(warp->block->observed, 0))
+        observe(warp, op, access, mask);
     return true;
 }
 
@@ -412,6 +423,8 @@ uint8_t *vm_translate_lane(vm_warp *warp, const vm_op *op, int lane, pvm_space s
         fault_address(warp, op, lane, space, address, bytes, kind);
         return NULL;
     }
+    if (warp->block->launch->early || warp->block->launch->journal)
+        vm_overlap_range(warp, op, space, address, bytes, kind);
     if (warp->block->check)
         vm_check_range(warp, op, lane, space, address, bytes, kind);
     return r.host + (address - r.base) + (uint64_t)lane * r.lane_stride;

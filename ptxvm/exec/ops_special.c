@@ -1,6 +1,8 @@
 /* Special registers, addresses as numbers, and instructions with little or no effect here. */
 #include "cluster.h"
 #include "ops_common.h"
+#include "overlap.h"
+#include "ptxvm/exec/hooks.h"
 
 #include "boards/boards.h"
 #include "ptxvm/sm.h"
@@ -257,6 +259,23 @@ static vm_result exec_trap(vm_warp *warp, const vm_op *op, uint32_t mask)
     return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_TRAP, "%s", pvm_opcode_name(op->inst->op));
 }
 
+/* While the launch in front has not ended, wait blocks; vm_overlap_land lets it go on. */
+static vm_result exec_griddepcontrol(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    vm_block *block = warp->block;
+    (void)mask;
+    if (op->inst->mod[S_SUB] == M_launch_dependents)
+        vm_overlap_trigger(block);
+    else if (block->launch->early)
+        return VM_BLOCK;
+    else if (block->launch->programmatic) {
+        block->waited = block->launch->waited = true;
+        if (block->watch)
+            vm_check_grid_wait(warp);
+    }
+    return VM_NEXT;
+}
+
 /* createpolicy: a hint that nothing here reads. */
 static vm_result exec_policy(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
@@ -276,6 +295,9 @@ bool ops_find_misc(vm_op *op)
     case OP_trap:
     case OP_brkpt:
         op->exec = exec_trap;
+        break;
+    case OP_griddepcontrol:
+        op->exec = exec_griddepcontrol;
         break;
     case OP_createpolicy:
         op->exec = exec_policy;

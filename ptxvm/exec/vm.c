@@ -9,6 +9,7 @@
 
 #include "boards/boards.h"
 #include "decode.h"
+#include "overlap.h"
 #include "ptxvm/exec/hooks.h"
 #include "ptxvm/sm.h"
 
@@ -110,6 +111,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
     v->memory = vm_memory_create(v->config.memory_bytes);
     v->reports = calloc(1, sizeof *v->reports);
     v->checks = calloc(1, sizeof *v->checks);
+    v->overlap = vm_overlap_new();
     if (v->memory && v->config.address_base)
         v->memory->base = v->config.address_base;
     if (v->memory) {
@@ -117,7 +119,7 @@ ptxvm_status ptxvm_create(const ptxvm_config *config, ptxvm **vm)
         v->memory->heap_limit = v->config.heap_bytes;
         v->memory->counters = v->config.counters != PTXVM_COUNTERS_OFF;
     }
-    if (!v->memory || !v->reports || !v->checks) {
+    if (!v->memory || !v->reports || !v->checks || !v->overlap) {
         ptxvm_destroy(v);
         return PTXVM_ERROR_MEMORY;
     }
@@ -135,6 +137,7 @@ void ptxvm_destroy(ptxvm *vm)
         vm_report_clear(vm);
     free(vm->reports);
     vm_checks_free(vm);
+    vm_overlap_free(vm->overlap);
     if (vm->memory)
         vm_memory_destroy(vm->memory);
     free(vm);
@@ -197,6 +200,7 @@ ptxvm_status ptxvm_write(ptxvm *vm, ptxvm_address to, const void *from, uint64_t
 {
     if (!vm || (!from && bytes))
         return PTXVM_ERROR_ARGUMENT;
+    vm_overlap_drop(vm);
     return bytes ? check_copy(vm, vm_memory_write(vm->memory, to, from, bytes), to, bytes) : PTXVM_OK;
 }
 
@@ -211,6 +215,7 @@ ptxvm_status ptxvm_fill(ptxvm *vm, ptxvm_address to, uint8_t value, uint64_t byt
 {
     if (!vm)
         return PTXVM_ERROR_ARGUMENT;
+    vm_overlap_drop(vm);
     return bytes ? check_copy(vm, vm_memory_fill(vm->memory, to, value, bytes), to, bytes) : PTXVM_OK;
 }
 
@@ -222,8 +227,10 @@ bool ptxvm_holds(const ptxvm *vm, ptxvm_address address, uint64_t bytes)
 void *ptxvm_host(ptxvm *vm, ptxvm_address address, uint64_t bytes)
 {
     const vm_alloc *alloc = vm ? vm_memory_find(vm->memory, address, bytes) : NULL;
-    if (alloc) /* the host may write there unnoticed */
+    if (alloc) { /* the host may write there unnoticed */
         vm_memory_define(vm->memory, address, bytes);
+        vm_overlap_drop(vm);
+    }
     return alloc ? alloc->host + (address - alloc->address) : NULL;
 }
 
@@ -236,6 +243,7 @@ ptxvm_status ptxvm_copy(ptxvm *to_vm, ptxvm_address to, ptxvm *from_vm, ptxvm_ad
     if (bytes && (!target || !source))
         return check_copy(to_vm, PTXVM_ERROR_ADDRESS, target ? from : to, bytes);
     if (bytes) {
+        vm_overlap_drop(to_vm);
         memmove(target->host + (to - target->address), source->host + (from - source->address), bytes);
         vm_check_region_copy(target->check, to - target->address, source->check, from - source->address,
                              bytes);

@@ -226,6 +226,7 @@ static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_
         c->shared_bytes ? kernel->dynamic_shared_offset + c->shared_bytes : kernel->static_shared;
     launch->shared_reach = shared_reach(launch->vm, launch->shared_bytes);
     launch->cooperative = c->cooperative;
+    launch->programmatic = c->programmatic && launch->vm->device.sm >= 90;
     launch->serial = kernel->serial || c->cooperative;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "decode.h"
+#include "overlap.h"
 #include "ops.h"
 #include "ptxvm/exec/hooks.h"
 #include "ptxvm/front/front.h"
@@ -184,6 +185,7 @@ void ptxvm_module_unload(ptxvm_module *module)
     ptxvm *vm = module->vm;
     vm_report_clear(vm); /* it refers to functions and texts of the module */
     vm_checks_forget(vm, module);
+    vm_overlap_drop(vm);
     for (ptxvm_module **p = &vm->modules; *p; p = &(*p)->next)
         if (*p == module) {
             *p = module->next;
