@@ -184,10 +184,10 @@ struct vm_block {
         cluster; /* exec/cluster.h; and its rank there, and where its memory is in the .shared::cluster window */
     uint32_t rank;
     uint64_t shared_base;
-    bool ended;    /* all its threads have exited, but others of its cluster have not */
-    bool observed; /* accesses are told to checks, counters or overlap.c */
+    bool ended;             /* all its threads have exited, but others of its cluster have not */
+    bool observed;          /* accesses are told to checks, counters or overlap.c */
     bool waited, triggered; /* it has executed griddepcontrol.wait, and launch_dependents */
-    bool advanced; /* in its last turn */
+    bool advanced;          /* in its last turn */
     uint8_t *shared;
     uint64_t shared_bytes; /* static and dynamic */
     uint64_t shared_reach; /* limit of accesses: shared_bytes with the memory check, else what an SM
@@ -231,7 +231,7 @@ struct vm_kernel {
     int n_shared_vars;
     bool serial; /* its blocks must run on one thread */
     bool has_wgmma, has_tcgen05;
-    bool triggers; /* it has griddepcontrol.launch_dependents */
+    bool triggers;             /* it has griddepcontrol.launch_dependents */
     const pvm_inst *first_red; /* of global memory */
     ptxvm_status status;       /* why decoding failed */
     int n_sites;               /* number of ops in all codes */

@@ -216,7 +216,8 @@ typedef struct ptxvm_launch_config {
     uint64_t shared_bytes; /* dynamic */
     bool cooperative;
     uint32_t cluster[3]; /* blocks of a cluster; 0: what the kernel's .reqnctapercluster says, or 1 */
-    bool programmatic;   /* it may begin before the launch in front of it has ended (griddepcontrol); from sm_90 on */
+    bool
+        programmatic; /* it may begin before the launch in front of it has ended (griddepcontrol); from sm_90 on */
 } ptxvm_launch_config;
 
 /* ---- Tensor maps ---- */

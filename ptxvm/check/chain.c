@@ -71,14 +71,15 @@ void check_report_overlap(vm_warp *warp, const vm_op *op, int lane, const race_t
     bool in_vain = has_waited(warp, lane);
     const char *between = o->chain[o->n - 1].kernel->function->name;
     place_of(other, past, f);
-    vm_check_report(warp, op, lane, f, -2 - (int)past->site,
-                    "race: %s %llu bytes at %s address 0x%llx that the launch of %s %s, block (%u,%u,%u), thread "
-                    "(%u,%u,%u) %s at line %d: %s%s%s",
-                    writes ? "writes" : "reads", (unsigned long long)f->access_bytes, f->space,
-                    (unsigned long long)f->address, other->kernel->function->name,
-                    in_vain ? "in front of the last one" : "in front of this one", f->other_block[0],
-                    f->other_block[1], f->other_block[2], f->other_thread[0], f->other_thread[1],
-                    f->other_thread[2], was_write ? "wrote" : "read", f->other_line,
-                    in_vain ? "griddepcontrol.wait waits for " : "griddepcontrol.wait has to come first",
-                    in_vain ? between : "", in_vain ? " alone, which has not waited for it" : "");
+    vm_check_report(
+        warp, op, lane, f, -2 - (int)past->site,
+        "race: %s %llu bytes at %s address 0x%llx that the launch of %s %s, block (%u,%u,%u), thread "
+        "(%u,%u,%u) %s at line %d: %s%s%s",
+        writes ? "writes" : "reads", (unsigned long long)f->access_bytes, f->space,
+        (unsigned long long)f->address, other->kernel->function->name,
+        in_vain ? "in front of the last one" : "in front of this one", f->other_block[0], f->other_block[1],
+        f->other_block[2], f->other_thread[0], f->other_thread[1], f->other_thread[2],
+        was_write ? "wrote" : "read", f->other_line,
+        in_vain ? "griddepcontrol.wait waits for " : "griddepcontrol.wait has to come first",
+        in_vain ? between : "", in_vain ? " alone, which has not waited for it" : "");
 }

@@ -328,9 +328,9 @@ static bool is_same_store(const touch *t, const race_touch *past, uint64_t addre
 {
     const race_access *a = t->a;
     int other = past->thread % WARP;
-    return !is_of_past_launch(t, past) && past->block == t->block && past->thread / WARP == t->thread / WARP &&
-           past->site == (uint32_t)a->op->site && other < t->lane && a->all >> other & 1 &&
-           address - a->access->address[other] < a->access->bytes;
+    return !is_of_past_launch(t, past) && past->block == t->block &&
+           past->thread / WARP == t->thread / WARP && past->site == (uint32_t)a->op->site &&
+           other < t->lane && a->all >> other & 1 && address - a->access->address[other] < a->access->bytes;
 }
 
 /* Two threads that store the same value do no harm: the value that memory already holds, or that another lane

@@ -172,6 +172,14 @@ CUresult capture_check_event(CUevent event)
 
 /* ---- What is captured ---- */
 
+/* A kernel that may begin early needs the kernel in front of it by a programmatic edge. */
+static CUgraphEdgeData edge_of(CUgraphNode tip, const cuda_work *work)
+{
+    bool early = work->type == CU_GRAPH_NODE_TYPE_KERNEL && work->kernel.programmatic &&
+                 tip->work.type == CU_GRAPH_NODE_TYPE_KERNEL;
+    return early ? graph_programmatic_edge : (CUgraphEdgeData){0};
+}
+
 CUresult capture_add(CUstream stream, const cuda_work *work, CUgraphNode *node)
 {
     cuda_capture *c = stream->capture;
@@ -179,9 +187,13 @@ CUresult capture_add(CUstream stream, const cuda_work *work, CUgraphNode *node)
     cuda_work copy;
     if (c->invalid)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    for (size_t i = 0; i < stream->n_tips; i++)
+        stream->edges[i] = edge_of(stream->tips[i], work);
     CUresult result = work_copy(&copy, work);
     if (!result)
-        result = graph_add(c->graph, stream->tips, stream->n_tips, &copy, &made);
+        result = graph_add_edges(c->graph, stream->tips, stream->edges, stream->n_tips, &copy, &made);
+    for (size_t i = 0; i < stream->n_tips; i++)
+        stream->edges[i] = (CUgraphEdgeData){0};
     if (!result)
         result = set_tips(stream, &made, 1);
     if (result)

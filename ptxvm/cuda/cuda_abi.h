@@ -491,6 +491,7 @@ typedef union {
     struct {
         unsigned int x, y, z;
     } clusterDim;
+    int programmaticStreamSerializationAllowed;
     struct {
         CUevent event;
         int flags, triggerAtBlockStart;

@@ -18,6 +18,7 @@ static void node_delete(CUgraphNode node)
     work_clear(&node->work);
     object_forget(node);
     free(node->needs);
+    free(node->edges);
     free(node);
 }
 
@@ -29,28 +30,6 @@ void graph_delete(CUgraph graph)
     object_forget(graph);
     free(graph->nodes);
     free(graph);
-}
-
-CUresult node_add_need(CUgraphNode node, CUgraphNode need)
-{
-    if (node->n_needs == node->need_capacity) {
-        size_t capacity = 2 * node->need_capacity + 4;
-        CUgraphNode *more = realloc(node->needs, capacity * sizeof *more);
-        if (!more)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        node->needs = more;
-        node->need_capacity = capacity;
-    }
-    node->needs[node->n_needs++] = need;
-    return CUDA_SUCCESS;
-}
-
-static bool has_need(CUgraphNode node, CUgraphNode need)
-{
-    for (size_t i = 0; i < node->n_needs; i++)
-        if (node->needs[i] == need)
-            return true;
-    return false;
 }
 
 static CUresult insert(CUgraph graph, CUgraphNode node)
@@ -122,9 +101,12 @@ static CUresult check_needs(CUgraph graph, const CUgraphNode *needs, size_t n)
     return CUDA_SUCCESS;
 }
 
-CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *out)
+CUresult graph_add_edges(CUgraph graph, const CUgraphNode *needs, const CUgraphEdgeData *edges, size_t n,
+                         cuda_work *work, CUgraphNode *out)
 {
     CUresult result = check_needs(graph, needs, n);
+    for (size_t i = 0; i < n && edges && !result; i++)
+        result = edge_check(needs[i], work->type, &edges[i]);
     if (!result)
         result = graph_check_room(graph, work, 0);
     CUgraphNode node = result ? NULL : object_new(OBJECT_NODE, sizeof *node);
@@ -136,7 +118,7 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work 
     if (work->type == CU_GRAPH_NODE_TYPE_GRAPH)
         work->child->parent = graph;
     for (size_t i = 0; i < n && !result; i++)
-        result = node_add_need(node, needs[i]);
+        result = node_add_need(node, needs[i], edges ? &edges[i] : NULL);
     if (!result)
         result = insert(graph, node);
     if (result)
@@ -146,6 +128,11 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work 
         *out = node;
     }
     return result;
+}
+
+CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work *work, CUgraphNode *out)
+{
+    return graph_add_edges(graph, needs, NULL, n, work, out);
 }
 
 CUgraph graph_clone(CUgraph graph)
@@ -169,7 +156,8 @@ CUgraph graph_clone(CUgraph graph)
     }
     for (size_t i = 0; i < graph->n_nodes && !result; i++)
         for (size_t k = 0; k < graph->nodes[i]->n_needs && !result; k++)
-            result = node_add_need(clone->nodes[i], clone->nodes[graph->nodes[i]->needs[k]->index]);
+            result = node_add_need(clone->nodes[i], clone->nodes[graph->nodes[i]->needs[k]->index],
+                                   &graph->nodes[i]->edges[k]);
     if (result && clone) {
         graph_delete(clone);
         clone = NULL;
@@ -339,139 +327,13 @@ CUresult do_cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
     return list_end(&l, n);
 }
 
-CUresult do_cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
-                               size_t *n)
-{
-    if (!object_is(graph, OBJECT_GRAPH) || !n || !from != !to)
-        return CUDA_ERROR_INVALID_VALUE;
-    list a = {from, *n, 0}, b = {to, *n, 0};
-    size_t unused;
-    if (edges && from)
-        memset(edges, 0, *n * sizeof *edges);
-    for (size_t i = 0; i < graph->n_nodes; i++)
-        for (size_t k = 0; k < graph->nodes[i]->n_needs; k++) {
-            list_add(&a, graph->nodes[i]->needs[k]);
-            list_add(&b, graph->nodes[i]);
-        }
-    list_end(&b, &unused);
-    return list_end(&a, n);
-}
-
-CUresult do_cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *n)
-{
-    return do_cuGraphGetEdges_v2(graph, from, to, NULL, n);
-}
-
-/* Edges have no data here: zeros. */
-static bool neighbours_begin(list *l, CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
-                             const size_t *n)
-{
-    if (!object_is(node, OBJECT_NODE) || !n)
-        return false;
-    *l = (list){nodes, *n, 0};
-    if (edges && nodes)
-        memset(edges, 0, *n * sizeof *edges);
-    return true;
-}
-
-CUresult do_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
-                                          size_t *n)
-{
-    list l;
-    if (!neighbours_begin(&l, node, nodes, edges, n))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < node->n_needs; i++)
-        list_add(&l, node->needs[i]);
-    return list_end(&l, n);
-}
-
-CUresult do_cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t *n)
-{
-    return do_cuGraphNodeGetDependencies_v2(node, nodes, NULL, n);
-}
-
-CUresult do_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edges,
-                                            size_t *n)
-{
-    list l;
-    if (!neighbours_begin(&l, node, nodes, edges, n))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < node->graph->n_nodes; i++)
-        if (has_need(node->graph->nodes[i], node))
-            list_add(&l, node->graph->nodes[i]);
-    return list_end(&l, n);
-}
-
-CUresult do_cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *nodes, size_t *n)
-{
-    return do_cuGraphNodeGetDependentNodes_v2(node, nodes, NULL, n);
-}
-
-/* ---- Edges ---- */
-
-static CUresult check_edges(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    if (!object_is(graph, OBJECT_GRAPH) || (n && (!from || !to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++)
-        if (!object_is(from[i], OBJECT_NODE) || !object_is(to[i], OBJECT_NODE) || from[i]->graph != graph ||
-            to[i]->graph != graph || from[i] == to[i])
-            return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-CUresult do_cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                      const CUgraphEdgeData *edges, size_t n)
-{
-    (void)edges;
-    CUresult result = check_edges(graph, from, to, n);
-    for (size_t i = 0; i < n && !result; i++)
-        if (has_need(to[i], from[i]))
-            result = CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n && !result; i++)
-        result = node_add_need(to[i], from[i]);
-    return result;
-}
-
-CUresult do_cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return do_cuGraphAddDependencies_v2(graph, from, to, NULL, n);
-}
-
-static void remove_need(CUgraphNode node, CUgraphNode need)
-{
-    for (size_t i = 0; i < node->n_needs; i++)
-        if (node->needs[i] == need) {
-            memmove(node->needs + i, node->needs + i + 1, (--node->n_needs - i) * sizeof *node->needs);
-            return;
-        }
-}
-
-CUresult do_cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-                                         const CUgraphEdgeData *edges, size_t n)
-{
-    (void)edges;
-    CUresult result = check_edges(graph, from, to, n);
-    for (size_t i = 0; i < n && !result; i++)
-        if (!has_need(to[i], from[i]))
-            result = CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n && !result; i++)
-        remove_need(to[i], from[i]);
-    return result;
-}
-
-CUresult do_cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n)
-{
-    return do_cuGraphRemoveDependencies_v2(graph, from, to, NULL, n);
-}
-
 CUresult do_cuGraphDestroyNode(CUgraphNode node)
 {
     if (!object_is(node, OBJECT_NODE) || node->graph->capturing)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraph graph = node->graph;
     for (size_t i = 0; i < graph->n_nodes; i++)
-        remove_need(graph->nodes[i], node);
+        node_remove_need(graph->nodes[i], node);
     for (size_t i = node->index; i + 1 < graph->n_nodes; i++) {
         graph->nodes[i] = graph->nodes[i + 1];
         graph->nodes[i]->index = i;

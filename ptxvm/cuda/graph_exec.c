@@ -79,7 +79,8 @@ CUresult do_cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 
 static CUresult submit_graph(CUgraph graph, CUgraphNode *order, CUstream stream);
 
-static CUresult submit_node(CUgraphNode node, CUstream stream)
+/* `previous`: what the graph has submitted last; null: nothing yet. */
+static CUresult submit_node(CUgraphNode node, CUgraphNode previous, CUstream stream)
 {
     if (node->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
         CUgraphNode *order = graph_order(node->work.child);
@@ -91,6 +92,8 @@ static CUresult submit_node(CUgraphNode node, CUstream stream)
     CUresult result = work_copy(&work, &node->work);
     if (result)
         return result;
+    if (work.type == CU_GRAPH_NODE_TYPE_KERNEL)
+        work.kernel.programmatic = previous && node_may_overlap(node, previous);
     if (!context_is(work.context))
         work.context = stream->context;
     if (work.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
@@ -111,9 +114,11 @@ static CUresult submit_hold(CUgraph graph, CUstream stream)
 static CUresult submit_graph(CUgraph graph, CUgraphNode *order, CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
+    CUgraphNode previous = NULL;
     for (size_t i = 0; i < graph->n_nodes && !result; i++)
         if (!order[i]->disabled) {
-            result = submit_node(order[i], stream);
+            result = submit_node(order[i], previous, stream);
+            previous = order[i];
             result = result ? result : context_take_missed(stream->context);
         }
     return result || !graph->n_users ? result : submit_hold(graph, stream);
@@ -149,7 +154,8 @@ static CUgraphExecUpdateResult compare_nodes(CUgraphNode a, CUgraphNode b)
     if (a->n_needs != b->n_needs)
         return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     for (size_t i = 0; i < a->n_needs; i++)
-        if (a->needs[i]->index != b->needs[i]->index)
+        if (a->needs[i]->index != b->needs[i]->index ||
+            memcmp(&a->edges[i], &b->edges[i], sizeof *a->edges) != 0)
             return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     if (a->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || a->work.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         return a->work.memory.address == b->work.memory.address ? CU_GRAPH_EXEC_UPDATE_SUCCESS

@@ -163,8 +163,8 @@ static CUresult any_work(CUgraphNodeParams *p, cuda_work *work)
 
 /* ---- Adding ---- */
 
-static CUresult add(CUresult result, CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t n,
-                    cuda_work *work)
+static CUresult add_edges(CUresult result, CUgraphNode *node, CUgraph graph, const CUgraphNode *needs,
+                          const CUgraphEdgeData *edges, size_t n, cuda_work *work)
 {
     if (result)
         return result;
@@ -173,10 +173,16 @@ static CUresult add(CUresult result, CUgraphNode *node, CUgraph graph, const CUg
         work_clear(work);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    result = graph_add(graph, needs, n, work, &made);
+    result = graph_add_edges(graph, needs, edges, n, work, &made);
     if (!result)
         *node = made;
     return result;
+}
+
+static CUresult add(CUresult result, CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t n,
+                    cuda_work *work)
+{
+    return add_edges(result, node, graph, needs, NULL, n, work);
 }
 
 CUresult do_cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t n,
@@ -266,8 +272,8 @@ CUresult do_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNod
                               const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *params)
 {
     cuda_work work;
-    (void)edges;
-    return add(params ? any_work(params, &work) : CUDA_ERROR_INVALID_VALUE, node, graph, needs, n, &work);
+    return add_edges(params ? any_work(params, &work) : CUDA_ERROR_INVALID_VALUE, node, graph, needs, edges,
+                     n, &work);
 }
 
 CUresult do_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *needs, size_t n,

@@ -59,6 +59,7 @@ typedef struct cuda_device {
     CUmemoryPool default_pool, pool;
     uint64_t heap_bytes; /* what the kernels of a context can have from malloc, unless the context sets it */
     uint64_t graph_high; /* the most memory that graphs have held */
+    uint64_t launches;   /* of kernels */
 } cuda_device;
 
 typedef struct cuda_driver {
@@ -306,6 +307,7 @@ typedef struct cuda_work {
             unsigned grid[3], block[3], shared;
             unsigned cluster[3]; /* 0: as the kernel says */
             bool cooperative;
+            bool programmatic; /* it may begin before the kernel in front of it has ended */
             int priority;
             uint8_t *params; /* the parameter block */
             size_t param_bytes;
@@ -375,6 +377,8 @@ struct CUstream_st {
     uint64_t id, thread; /* thread: of a per-thread default stream, else 0 */
     bool legacy, destroyed;
     bool busy; /* its first op is a host function that is running */
+    uint64_t
+        last_launch; /* the number, on its device, of the kernel that it ran last; 0: it has done something else since */
     cuda_op *first, *last;
     cuda_capture *capture;  /* null: none */
     CUgraphNode *tips;      /* of the capture: the dependencies of the next node */
@@ -458,7 +462,8 @@ struct CUgraphNode_st {
     CUgraph graph;
     cuda_work work;
     bool disabled;
-    CUgraphNode *needs; /* its dependencies */
+    CUgraphNode *needs; /* its dependencies, and the data of their edges */
+    CUgraphEdgeData *edges;
     size_t n_needs, need_capacity;
     CUgraphNode original; /* of a clone: the node that it was cloned from */
     uint64_t original_id;
@@ -493,7 +498,14 @@ CUresult graph_add(CUgraph graph, const CUgraphNode *needs, size_t n, cuda_work 
 CUresult graph_check_room(CUgraph graph, const cuda_work *work, size_t replaced);
 /* Adds a node's work to the sizes of its graph and of those around it, or takes it away. */
 void graph_count(CUgraph graph, const cuda_work *work, bool added);
-CUresult node_add_need(CUgraphNode node, CUgraphNode need);
+CUresult graph_add_edges(CUgraph graph, const CUgraphNode *needs, const CUgraphEdgeData *edges, size_t n,
+                         cuda_work *work, CUgraphNode *node); /* edges: null: plain ones */
+extern const CUgraphEdgeData graph_programmatic_edge;
+CUresult node_add_need(CUgraphNode node, CUgraphNode need, const CUgraphEdgeData *edge); /* null: plain */
+void node_remove_need(CUgraphNode node, CUgraphNode need);
+/* Whether a node may begin before the one that was submitted last has ended. */
+bool node_may_overlap(CUgraphNode node, CUgraphNode previous);
+CUresult edge_check(CUgraphNode from, int to_type, const CUgraphEdgeData *edge);
 bool node_depends(CUgraphNode node, CUgraphNode on);
 /* The nodes in topological order; null if there is a cycle. */
 CUgraphNode *graph_order(CUgraph graph);

@@ -173,10 +173,12 @@ CUresult launch_fill(CUcontext context, CUfunction handle, const unsigned grid[3
         result = launch_check_cluster(f, asked.kernel.cluster, grid, &in_cluster);
     if (result)
         return result;
-    *work = (cuda_work){
-        .type = CU_GRAPH_NODE_TYPE_KERNEL,
-        .context = context,
-        .kernel = {.function = handle, .shared = shared, .cooperative = asked.kernel.cooperative}};
+    *work = (cuda_work){.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                        .context = context,
+                        .kernel = {.function = handle,
+                                   .shared = shared,
+                                   .cooperative = asked.kernel.cooperative,
+                                   .programmatic = asked.kernel.programmatic}};
     memcpy(work->kernel.cluster, asked.kernel.cluster, sizeof work->kernel.cluster);
     memcpy(work->kernel.grid, grid, sizeof work->kernel.grid);
     memcpy(work->kernel.block, block, sizeof work->kernel.block);
@@ -211,7 +213,8 @@ CUresult launch_run(cuda_work *work)
         return cuda_log(CUDA_ERROR_LAUNCH_FAILED, "a kernel whose module was unloaded");
     ptxvm *vm = work->context->device->vm;
     ptxvm_launch_config config = {.shared_bytes = work->kernel.shared,
-                                  .cooperative = work->kernel.cooperative};
+                                  .cooperative = work->kernel.cooperative,
+                                  .programmatic = work->kernel.programmatic};
     memcpy(config.grid, work->kernel.grid, sizeof config.grid);
     memcpy(config.block, work->kernel.block, sizeof config.block);
     memcpy(config.cluster, work->kernel.cluster, sizeof config.cluster);
@@ -269,6 +272,9 @@ static CUresult read_attribute(const CUlaunchAttribute *a, cuda_work *asked, CUe
         return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         return launch_set_cluster(asked, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        asked->kernel.programmatic = a->value.programmaticStreamSerializationAllowed != 0;
+        return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return CUDA_ERROR_NOT_SUPPORTED;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:

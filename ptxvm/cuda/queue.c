@@ -148,6 +148,19 @@ static void run_host(CUstream stream)
     context_fail(context, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+/* A kernel overlaps with the one in front of it if nothing came between them. */
+static CUresult run_work(CUstream s, cuda_work *work)
+{
+    cuda_device *device = s->context->device;
+    if (work->type != CU_GRAPH_NODE_TYPE_KERNEL) {
+        s->last_launch = 0;
+        return work_run(work);
+    }
+    work->kernel.programmatic &= s->last_launch && s->last_launch == device->launches;
+    s->last_launch = ++device->launches;
+    return work_run(work);
+}
+
 void queue_pump(void)
 {
     for (CUstream s; (s = find_ready());) {
@@ -157,7 +170,7 @@ void queue_pump(void)
         }
         /* The op stays first while it runs, so that nothing overtakes it. */
         CUcontext context = s->context;
-        CUresult result = work_run(&s->first->work);
+        CUresult result = run_work(s, &s->first->work);
         finish_first(s);
         if (result == CUDA_ERROR_OUT_OF_MEMORY) /* the context is not affected */
             context->missed = result;

@@ -310,8 +310,7 @@ static bool decode_inst(vm_decoder *decoder, const pvm_inst *inst)
     if (op && choose_exec(decoder, op)) {
         decoder->kernel->serial |= is_order_dependent(decoder->kernel, inst);
         decoder->kernel->has_tcgen05 |= inst->op == OP_tcgen05;
-        decoder->kernel->triggers |=
-            inst->op == OP_griddepcontrol && inst->mod[S_SUB] == M_launch_dependents;
+        decoder->kernel->triggers |= inst->op == OP_griddepcontrol && inst->mod[S_SUB] == M_launch_dependents;
         return true;
     }
     if (decoder->failed)

@@ -401,7 +401,8 @@ static bool run_early(vm_worker *worker, residents *r)
 {
     vm_launch *launch = worker->run->launch;
     bool ok = true;
-    for (uint64_t left = launch->early ? vm_overlap_early(launch) : 0; ok && left && has_next(worker); left--) {
+    for (uint64_t left = launch->early ? vm_overlap_early(launch) : 0; ok && left && has_next(worker);
+         left--) {
         ok = begin_next(worker, r);
         vm_block_state state = ok ? vm_cluster_run_early(r->clusters[r->n - 1]) : BLOCK_WAITING;
         if (state != BLOCK_WAITING)
@@ -539,10 +540,9 @@ static ptxvm_status run_launch(vm_launch *launch)
 
 ptxvm_status vm_launch_run(vm_launch *launch)
 {
-    ptxvm_status status =
-        vm_overlap_begin(launch)
-            ? run_launch(launch)
-            : vm_error(launch->vm, PTXVM_ERROR_MEMORY, "the host has no memory left for the launch");
+    ptxvm_status status = vm_overlap_begin(launch) ? run_launch(launch)
+                                                   : vm_error(launch->vm, PTXVM_ERROR_MEMORY,
+                                                              "the host has no memory left for the launch");
     vm_overlap_end(launch);
     return status;
 }

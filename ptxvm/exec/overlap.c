@@ -169,17 +169,11 @@ static void hold_back_all(vm_launch *launch, vm_journal *j)
     }
 }
 
-/* What lands is no write of the launch that runs: its own journal must not take it for one. */
-static void land_piece(const piece *p, uint8_t *host, const vm_journal *current)
+static void land_piece(const piece *p, uint8_t *host)
 {
-    piece *newer = current ? *slot_of(current, p->address) : NULL;
     for (uint64_t i = 0; i < PIECE; i++)
-        if (is_written(p, i)) {
-            if (p->state != PIECE_LANDED)
-                vm_store_relaxed(host + i, 1, p->after[i]);
-            if (newer)
-                newer->before[i] = p->after[i];
-        }
+        if (is_written(p, i) && p->state != PIECE_LANDED)
+            vm_store_relaxed(host + i, 1, p->after[i]);
 }
 
 void vm_overlap_land(vm_launch *launch)
@@ -188,7 +182,7 @@ void vm_overlap_land(vm_launch *launch)
     for (size_t i = 0; j && i < j->n; i++) {
         uint8_t *host = host_of(launch->vm->memory, j->slots[i]->address);
         if (host)
-            land_piece(j->slots[i], host, launch->journal);
+            land_piece(j->slots[i], host);
     }
     journal_free(j);
     launch->vm->overlap->landing = NULL;

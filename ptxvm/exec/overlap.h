@@ -20,13 +20,16 @@ typedef struct vm_past_launch {
     uint32_t start; /* on the clock of the race check */
     const vm_kernel *kernel;
     uint32_t grid[3], dim[3];
-    bool waited;       /* one of its threads executed griddepcontrol.wait: it cannot end before those in front of it */
-    bool waited_first; /* and in some block before griddepcontrol.launch_dependents: it releases nothing before they end */
+    bool
+        waited; /* one of its threads executed griddepcontrol.wait: it cannot end before those in front of it */
+    bool
+        waited_first; /* and in some block before griddepcontrol.launch_dependents: it releases nothing before they end */
 } vm_past_launch;
 
 struct vm_overlap {
-    struct vm_journal *last;    /* of the last launch; null: none */
-    struct vm_journal *landing; /* of the one in front of the launch that runs, until its writes have landed */
+    struct vm_journal *last; /* of the last launch; null: none */
+    struct vm_journal
+        *landing; /* of the one in front of the launch that runs, until its writes have landed */
     vm_past_launch chain[VM_CHAIN];
     int n; /* the last ones, each overlapping with the next */
 };

@@ -11,7 +11,8 @@ enum { BLOCKS = 40, THREADS = 64, WORDS = BLOCKS * THREADS, SEEDS = 12 };
  * kernel on. */
 #define KERNEL(name, body)                                                                                   \
     ".visible .entry " name "(.param .u64 x, .param .u64 y)\n{\n.reg .pred p<4>; .reg .b32 r<12>; .reg "     \
-    ".b64 d<8>; .shared .b32 word; ld.param.u64 d0, [x]; ld.param.u64 d1, [y]; mov.u32 r0, %tid.x; mov.u32 " \
+    ".b64 d<8>; .shared .align 16 .b8 dst[16]; .shared .b64 bar; ld.param.u64 d0, [x]; ld.param.u64 d1, "    \
+    "[y]; mov.u32 r0, %tid.x; mov.u32 "                                                                      \
     "r1, %ctaid.x; mov.u32 r2, %ntid.x; mad.lo.u32 r4, r1, r2, r0; mul.wide.u32 d4, r4, 4; add.u64 d2, d0, " \
     "d4; add.u64 d3, d1, d4;\n" body "ret;\n}\n"
 #define WAIT    "griddepcontrol.wait;\n"
@@ -79,6 +80,10 @@ static const overlap_test tests[] = {
     {"writes early what the first writes", FIRST, KERNEL("b", "st.global.u32 [d2], r4;\n" WAIT READ_X "st.global.u32 [d3], r6;\n"), .lost = x_itself,
      .finding = "race: writes 4 bytes", .line = 0},
     {"writes early what the first reads", KERNEL("a", TRIGGER READ_X), KERNEL("b", "st.global.u32 [d2], r4;\n" WAIT), .y = nothing, .finding = "read at line 8", .line = 0},
+    {"copies early", FIRST,
+     KERNEL("b", "setp.eq.u32 p1, r0, 0; @!p1 bra L; mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n"
+                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [d2], 16, [bar];\n"
+                 "T: mbarrier.try_wait.parity.shared.b64 p2, [bar], 0; @!p2 bra T;\nL:\n"), .y = nothing, .finding = "race: reads 16 bytes", .line = 1},
     {"half of a block waits", FIRST, KERNEL("b", "setp.lt.u32 p1, r0, 32; @!p1 bra L;\n" WAIT "L:\n" COPY_X), .finding = "has to come first", .line = 3},
     {"a third, and the second does not wait", FIRST, KERNEL("b", "mov.u32 r7, 0;\n"), KERNEL("c", WAIT COPY_X), .y = x_plus_1,
      .finding = "waits for b alone, which has not waited for it", .line = 1},
