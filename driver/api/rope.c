@@ -116,11 +116,11 @@ static qdnnStatus_t make_request(const qdnnRope_t *rope, const struct qdnnTensor
     r->row = kernel_find_operation(format ? KERNEL_ROPE_QUANTIZED : KERNEL_ROPE,
                                    format ? format : kernel_find("rope")->format);
     if (!r->row)
-        return qdnn_error(
-            QDNN_STATUS_NOT_SUPPORTED,
-            "%s is not among the formats of KV caches: int8, int4, e4m3, e5m2, gguf_q8_0, gguf_q4_0, "
-            "gguf_q4_1, gguf_q5_0, gguf_q5_1, gguf_iq4_nl; fix: one of these",
-            format_facts_of(format)->name);
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "%s is not among the formats of KV caches that rope writes: int8, int4, e4m3, "
+                          "e5m2; fix: one of these, "
+                          "or qdnnCreateQuantizeRowsPlan behind rope",
+                          format_facts_of(format)->name);
     return rows_finish(r);
 }
 

@@ -41,7 +41,8 @@ typedef struct {
      *                          for each head and token), or 32 or 64 elements. Scales are written with the codes
      *   ... with QDNN_GRANULARITY_CHANNEL, axis 1: one scale per head, [heads]; with QDNN_GRANULARITY_TENSOR: one in all.
      *                          These are static: the caller makes them, and a plan that writes the cache reads them
-     *   QDNN_QUANT_BLOCK_FORMAT Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 or IQ4_NL: blocks along a head, which contain their scales
+     *   QDNN_QUANT_BLOCK_FORMAT Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 or IQ4_NL: blocks along a head, which contain their scales;
+     *                          attention reads them, qdnnCreateQuantizeRowsPlan writes them (not IQ4_NL)
      * Scales are f32, f16 or bf16. The descriptor may be freed once a plan has been created. */
     qdnnQuantDescriptor_t quant;
     qdnnKvScales_t scales; /* of GROUP */
