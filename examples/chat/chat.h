@@ -1,10 +1,9 @@
 /* A language model on the device, from tokens to tokens.
  *
- *   device.c     calls of the library that must succeed, device memory
  *   settings.c   what a file says about its model: sizes, factors, windows, rope
  *   weights.c    the tensors of the file on the device, as they are stored
  *   cache.c      keys and values of past tokens: their types, pages
- *   builder.c    tensors and steps of a program
+ *   products.c   norms and products as steps of a program
  *   attention.c  the attention of a layer
  *   graph.c      the model as two programs: from tokens to hidden states, from those to the next tokens
  *   engine.c     runs the programs: prompts, answers, several tokens at once
@@ -17,20 +16,10 @@
 #ifndef EXAMPLES_CHAT_CHAT_H
 #define EXAMPLES_CHAT_CHAT_H
 
-#include <qdnn/qdnn.h>
-
 #include <signal.h>
 
+#include "common.h"
 #include "text.h"
-
-/* ---- device.c ---- */
-
-/* Ends the program with the library's error message unless the status is success. */
-void ok(qdnnStatus_t status);
-void *device_take(qdnnHandle_t handle, size_t bytes);
-void *device_copy(qdnnHandle_t handle, const void *host, size_t bytes);
-/* The numbers first, first + step ... of 4 or 8 bytes. */
-void *device_ramp(qdnnHandle_t handle, int bytes, uint64_t first, uint64_t step, int64_t count);
 
 /* ---- options.c ---- */
 
@@ -146,45 +135,8 @@ int32_t cache_slot(const cache *c, int64_t sequence, int64_t position);
 /* The names of the types, or null past the last. */
 const char *cache_type(int index);
 
-/* ---- builder.c ---- */
+/* ---- products.c ---- */
 
-typedef struct graph {
-    qdnnProgram_t program;
-    const void **pointers; /* those of weights and caches are set */
-    int tensors;
-    int64_t rows;
-    qdnnProgramInfo_t info;
-    /* Tensors that every run gives: */
-    int tokens, sequence, position, slot, hidden;   /* of the body */
-    int logits, next, step, seed, sampling, counts; /* of the head; counts also of the body */
-} graph;
-
-/* Programs are built of these. Descriptors are set anew for each use. */
-typedef struct builder {
-    qdnnHandle_t handle;
-    graph *g;
-    qdnnTensorDescriptor_t x, w, y;
-    qdnnQuantDescriptor_t quant;
-    qdnnMatmulDescriptor_t matmul;
-    qdnnMatmulAlgorithm_t algorithm;
-    qdnnDataType_t type; /* of x in products and attention */
-    int64_t layer;       /* for names */
-} builder;
-void builder_begin(builder *b, qdnnHandle_t handle, graph *g, int64_t rows, bool tensor, qdnnDataType_t type);
-void builder_end(builder *b);
-void graph_free(graph *g);
-size_t type_bytes(qdnnDataType_t type);
-/* A tensor by rows in the arena, or given by each run. */
-int builder_rows(builder *b, const char *name, qdnnDataType_t type, int64_t columns);
-int builder_given(builder *b, const char *name, qdnnDataType_t type, int64_t columns);
-/* A tensor that is the same in every run; null: given by each run. */
-int builder_fixed(builder *b, const char *name, qdnnDataType_t type, int64_t count, const void *data);
-/* Sets a descriptor to rows of `heads` times `size` elements that are `stride` apart. */
-void builder_shape(const builder *b, qdnnTensorDescriptor_t t, qdnnDataType_t type, int64_t heads,
-                   int64_t size, int64_t stride);
-/* Adds a plan and destroys it. */
-void builder_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
-                  int count);
 void builder_norm(builder *b, const char *name, vector weight, float eps, int x, int y, int64_t heads,
                   int64_t stride, size_t offset, qdnnDataType_t from, qdnnDataType_t to);
 
@@ -201,12 +153,18 @@ void builder_product(builder *b, const product *p);
 
 /* ---- graph.c ---- */
 
+/* A program with the numbers of the tensors that each run gives; -1: it has none. */
+typedef struct stage {
+    graph g;
+    int tokens, sequence, position, slot, hidden;   /* of the body */
+    int logits, next, step, seed, sampling, counts; /* of the head; counts also of the body */
+} stage;
 /* From tokens to hidden states, `rows` tokens of any sequences at most. `counts`: tokens are counted for penalties. */
-graph graph_body(qdnnHandle_t handle, const model *m, const cache *c, const options *o, qdnnDataType_t type,
-                 int64_t rows, bool counts);
+void graph_body(stage *out, qdnnHandle_t handle, const model *m, const cache *c, const options *o,
+                qdnnDataType_t type, int64_t rows, bool counts);
 /* From hidden states to logits and the next tokens. */
-graph graph_head(qdnnHandle_t handle, const model *m, const options *o, qdnnDataType_t type, int64_t rows,
-                 bool greedy, bool counts);
+void graph_head(stage *out, qdnnHandle_t handle, const model *m, const options *o, qdnnDataType_t type,
+                int64_t rows, bool greedy, bool counts);
 
 /* ---- engine.c ---- */
 
@@ -218,18 +176,18 @@ typedef struct engine {
     qdnnHandle_t handle;
     const model *m;
     cache cache;
-    graph bodies[BODIES]; /* for more and more rows: kernels for many compute many, even of few */
+    stage bodies[BODIES]; /* for more and more rows: kernels for many compute many, even of few */
     int n_bodies;
-    graph head;
+    stage head;
     void *arena, *hidden, *logits;
     int32_t *history, *ramp, *zeros, *slots,
         *spare; /* tokens by position; 0, 1, 2 ...; 0, 0, 0 ...; slots by position; tokens that
                                                       nobody wants */
     uint64_t *steps, *seeds;
     qdnnSampling_t *sampling;
-    int32_t *counts;             /* null: no penalties */
+    int32_t *counts; /* null: no penalties */
     int64_t context, width, batch;
-    int64_t at;   /* tokens in the cache */
+    int64_t at;                  /* tokens in the cache */
     bool pending;                /* history[at] was made, but is not in the cache yet */
     digest *digest;              /* null: logits are not looked at */
     struct crowd *crowd;         /* null: the conversation is alone */

@@ -150,14 +150,14 @@ engine *engine_open(qdnnHandle_t handle, const model *m, const options *o, volat
         fail("penalties depend on each token before, so they need --width 1");
     *e = (engine){.handle = handle, .m = m, .context = m->s.context, .width = o->width, .stop = stop};
     e->cache = cache_make(handle, &m->s, o->cache, o->page, e->context, 1 + o->others);
-    e->head = graph_head(handle, m, o, type, e->width, greedy, counts);
-    size_t arena = e->head.info.arenaBytes;
+    graph_head(&e->head, handle, m, o, type, e->width, greedy, counts);
+    size_t arena = e->head.g.info.arenaBytes;
     for (int i = 0; i < BODIES; i++) {
         const int64_t n = (sizes[i] < o->batch || i == 0 ? sizes[i] : o->batch) + others;
         if (n <= rows)
             continue;
-        e->bodies[e->n_bodies] = graph_body(handle, m, &e->cache, o, type, n, counts);
-        arena = larger(arena, e->bodies[e->n_bodies++].info.arenaBytes);
+        graph_body(&e->bodies[e->n_bodies], handle, m, &e->cache, o, type, n, counts);
+        arena = larger(arena, e->bodies[e->n_bodies++].g.info.arenaBytes);
         rows = n;
     }
     e->batch = o->batch;
@@ -175,8 +175,8 @@ void engine_close(engine *e)
     void *const memory[] = {e->arena, e->hidden, e->logits,   e->history, e->ramp,  e->zeros,
                             e->steps, e->seeds,  e->sampling, e->counts,  e->spare, e->slots};
     for (int i = 0; i < e->n_bodies; i++)
-        graph_free(&e->bodies[i]);
-    graph_free(&e->head);
+        graph_free(&e->bodies[i].g);
+    graph_free(&e->head.g);
     cache_free(e->handle, &e->cache);
     crowd_close(e->handle, e->crowd);
     for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
@@ -186,47 +186,42 @@ void engine_close(engine *e)
 
 /* ---- running ---- */
 
-static void run(const engine *e, const graph *g, int64_t rows)
-{
-    ok(qdnnRunProgram(e->handle, g->program, g->pointers, g->tensors, rows, e->arena, g->info.arenaBytes));
-}
-
 /* Tokens e->at to e->at + n - 1 of the history, which are not counted yet; returns their hidden states. */
 static const char *run_body(engine *e, int64_t n)
 {
     int64_t first = 0, rows = n;
     if (e->crowd)
         first = crowd_fill(e, n, &rows);
-    const graph *g = e->bodies;
-    while (g->rows < rows)
-        g++;
-    g->pointers[g->tokens] = e->crowd ? (int32_t *)e->crowd->device_tokens : e->history + e->at;
-    g->pointers[g->sequence] = e->crowd ? (int32_t *)e->crowd->device_sequences : e->zeros;
-    g->pointers[g->position] = e->crowd ? (int32_t *)e->crowd->device_positions : e->ramp + e->at;
-    g->pointers[g->hidden] = e->hidden;
-    if (g->slot >= 0)
-        g->pointers[g->slot] = e->crowd ? (int32_t *)e->crowd->device_slots : e->slots + e->at;
-    if (g->counts >= 0)
-        g->pointers[g->counts] = e->counts;
-    run(e, g, rows);
+    const stage *s = e->bodies;
+    while (s->g.rows < rows)
+        s++;
+    s->g.pointers[s->tokens] = e->crowd ? (int32_t *)e->crowd->device_tokens : e->history + e->at;
+    s->g.pointers[s->sequence] = e->crowd ? (int32_t *)e->crowd->device_sequences : e->zeros;
+    s->g.pointers[s->position] = e->crowd ? (int32_t *)e->crowd->device_positions : e->ramp + e->at;
+    s->g.pointers[s->hidden] = e->hidden;
+    if (s->slot >= 0)
+        s->g.pointers[s->slot] = e->crowd ? (int32_t *)e->crowd->device_slots : e->slots + e->at;
+    if (s->counts >= 0)
+        s->g.pointers[s->counts] = e->counts;
+    graph_run(e->handle, &s->g, rows, e->arena);
     return (const char *)e->hidden + (size_t)(first * e->m->s.width) * sizeof(float);
 }
 
 /* From n hidden states, the first of which is that of token `first`, to the tokens that follow each. */
 static void run_head(engine *e, const char *hidden, int64_t n, int64_t first, int32_t *next)
 {
-    const graph *g = &e->head;
-    g->pointers[g->hidden] = hidden;
-    g->pointers[g->logits] = e->logits;
-    g->pointers[g->next] = next;
-    if (g->step >= 0) {
-        g->pointers[g->step] = e->steps + first;
-        g->pointers[g->seed] = e->seeds;
-        g->pointers[g->sampling] = e->sampling;
+    const stage *s = &e->head;
+    s->g.pointers[s->hidden] = hidden;
+    s->g.pointers[s->logits] = e->logits;
+    s->g.pointers[s->next] = next;
+    if (s->step >= 0) {
+        s->g.pointers[s->step] = e->steps + first;
+        s->g.pointers[s->seed] = e->seeds;
+        s->g.pointers[s->sampling] = e->sampling;
     }
-    if (g->counts >= 0)
-        g->pointers[g->counts] = e->counts;
-    run(e, g, n);
+    if (s->counts >= 0)
+        s->g.pointers[s->counts] = e->counts;
+    graph_run(e->handle, &s->g, n, e->arena);
 }
 
 /* Logits of the tokens of a prompt, which only a digest wants. */

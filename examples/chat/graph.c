@@ -29,7 +29,7 @@ static void pointwise(builder *b, const char *name, qdnnPointwise_t p, int x, in
 
 static int next_hidden(body *s, const char *name)
 {
-    return s->last ? s->b.g->hidden : builder_rows(&s->b, name, QDNN_DATA_F32, s->m->s.width);
+    return s->last ? s->out->hidden : builder_rows(&s->b, name, QDNN_DATA_F32, s->m->s.width);
 }
 
 /* h + factor * x W^T; a norm may come before the sum. */
@@ -87,6 +87,15 @@ static int gated(body *s, const layer *l, int x)
 }
 
 /* ---- programs ---- */
+
+static void begin(builder *b, qdnnHandle_t handle, stage *out, int64_t rows, const options *o,
+                  qdnnDataType_t type)
+{
+    *out = (stage){.slot = -1, .counts = -1, .step = -1, .seed = -1, .sampling = -1};
+    builder_begin(b, handle, &out->g, rows);
+    b->algorithm = o->tensor ? QDNN_MATMUL_TENSOR : QDNN_MATMUL_EXACT;
+    b->type = type;
+}
 
 /* Rows of a table of plain numbers are gathered, and then cast. */
 static int gather(body *s, const matrix *e)
@@ -180,14 +189,13 @@ static const char count_tokens[] =
 
 static void count(body *s)
 {
-    graph *g = s->b.g;
-    g->counts = builder_fixed(&s->b, "counts", QDNN_DATA_I32, s->m->s.vocabulary, NULL);
+    s->out->counts = builder_fixed(&s->b, "counts", QDNN_DATA_I32, s->m->s.vocabulary, NULL);
     const qdnnProgramArgument_t arguments[] = {
         {.kind = QDNN_KERNEL_ARGUMENT_READ, .tensor = s->tokens},
-        {.kind = QDNN_KERNEL_ARGUMENT_READ_WRITE, .tensor = g->counts},
+        {.kind = QDNN_KERNEL_ARGUMENT_READ_WRITE, .tensor = s->out->counts},
         {.kind = QDNN_KERNEL_ARGUMENT_ROWS, .bytes = 4},
         {.kind = QDNN_KERNEL_ARGUMENT_NUMBER, .bytes = 4, .value = (uint64_t)s->m->s.vocabulary}};
-    ok(qdnnAddKernelToProgram(g->program, "count",
+    ok(qdnnAddKernelToProgram(s->b.g->program, "count",
                               &(qdnnProgramKernel_t){.size = sizeof(qdnnProgramKernel_t),
                                                      .source = QDNN_SOURCE_PTX,
                                                      .text = count_tokens,
@@ -199,19 +207,18 @@ static void count(body *s)
                                                      .count = 4}));
 }
 
-graph graph_body(qdnnHandle_t handle, const model *m, const cache *c, const options *o, qdnnDataType_t type,
-                 int64_t rows, bool counts)
+void graph_body(stage *out, qdnnHandle_t handle, const model *m, const cache *c, const options *o,
+                qdnnDataType_t type, int64_t rows, bool counts)
 {
-    graph g;
-    body s = {.m = m, .c = c, .tensor = o->tensor};
-    builder_begin(&s.b, handle, &g, rows, o->tensor, type);
+    body s = {.out = out, .m = m, .c = c, .tensor = o->tensor};
+    begin(&s.b, handle, out, rows, o, type);
     const int64_t table = (int64_t)m->s.context * m->s.rope.rotary / 2;
-    g.tokens = s.tokens = builder_given(&s.b, "tokens", QDNN_DATA_I32, 1);
-    g.sequence = s.sequence = builder_given(&s.b, "sequences", QDNN_DATA_I32, 1);
-    g.position = s.position = builder_given(&s.b, "positions", QDNN_DATA_I32, 1);
+    out->tokens = s.tokens = builder_given(&s.b, "tokens", QDNN_DATA_I32, 1);
+    out->sequence = s.sequence = builder_given(&s.b, "sequences", QDNN_DATA_I32, 1);
+    out->position = s.position = builder_given(&s.b, "positions", QDNN_DATA_I32, 1);
     if (c->has_blocks)
-        g.slot = s.slot = builder_given(&s.b, "slots", QDNN_DATA_I32, 1);
-    g.hidden = builder_given(&s.b, "hidden", QDNN_DATA_F32, m->s.width);
+        out->slot = s.slot = builder_given(&s.b, "slots", QDNN_DATA_I32, 1);
+    out->hidden = builder_given(&s.b, "hidden", QDNN_DATA_F32, m->s.width);
     s.cos = builder_fixed(&s.b, "cos", QDNN_DATA_F32, table, m->cos);
     s.sin = builder_fixed(&s.b, "sin", QDNN_DATA_F32, table, m->sin);
     if (c->table)
@@ -230,53 +237,50 @@ graph graph_body(qdnnHandle_t handle, const model *m, const cache *c, const opti
     }
     s.b.layer = -1;
     builder_end(&s.b);
-    return g;
 }
 
-static void sample(builder *b, const model *m, bool greedy, bool counts)
+static void sample(builder *b, stage *out, const model *m, bool greedy, bool counts)
 {
-    graph *g = b->g;
     qdnnSelectDescriptor_t select;
-    qdnnProgramBinding_t bindings[6] = {{QDNN_OPERAND_LOGITS, g->logits, 0},
-                                        {QDNN_OPERAND_INDEX, g->next, 0}};
+    qdnnProgramBinding_t bindings[6] = {{QDNN_OPERAND_LOGITS, out->logits, 0},
+                                        {QDNN_OPERAND_INDEX, out->next, 0}};
     qdnnPlan_t plan;
     int n = 2;
     ok(qdnnCreateSelectDescriptor(&select));
     ok(qdnnSetSelectAttribute(select, QDNN_SELECT_GREEDY, greedy));
     ok(qdnnSetSelectAttribute(select, QDNN_SELECT_COUNTS, counts));
-    ok(qdnnSetTensorDescriptor(b->x, QDNN_DATA_F32, 2, (const int64_t[]){g->rows, m->s.vocabulary}, NULL));
+    ok(qdnnSetTensorDescriptor(b->x, QDNN_DATA_F32, 2, (const int64_t[]){b->g->rows, m->s.vocabulary}, NULL));
     ok(qdnnCreateSamplePlan(b->handle, b->x, select, &plan));
     ok(qdnnDestroySelectDescriptor(select));
     if (!greedy) {
-        g->sampling = builder_given(b, "sampling", QDNN_DATA_F32, sizeof(qdnnSampling_t) / sizeof(float));
-        g->seed = builder_given(b, "seeds", QDNN_DATA_U64, 1);
-        g->step = builder_given(b, "steps", QDNN_DATA_U64, 1);
-        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_SAMPLING, g->sampling, 0};
-        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_SEED, g->seed, 0};
-        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_STEP, g->step, 0};
+        out->sampling = builder_given(b, "sampling", QDNN_DATA_F32, sizeof(qdnnSampling_t) / sizeof(float));
+        out->seed = builder_given(b, "seeds", QDNN_DATA_U64, 1);
+        out->step = builder_given(b, "steps", QDNN_DATA_U64, 1);
+        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_SAMPLING, out->sampling, 0};
+        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_SEED, out->seed, 0};
+        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_STEP, out->step, 0};
     }
     if (counts) {
-        g->counts = builder_given(b, "counts", QDNN_DATA_I32, m->s.vocabulary);
-        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_TOKEN_COUNT, g->counts, 0};
+        out->counts = builder_given(b, "counts", QDNN_DATA_I32, m->s.vocabulary);
+        bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_TOKEN_COUNT, out->counts, 0};
     }
     builder_step(b, "sample", plan, bindings, n);
 }
 
-graph graph_head(qdnnHandle_t handle, const model *m, const options *o, qdnnDataType_t type, int64_t rows,
-                 bool greedy, bool counts)
+void graph_head(stage *out, qdnnHandle_t handle, const model *m, const options *o, qdnnDataType_t type,
+                int64_t rows, bool greedy, bool counts)
 {
-    graph g;
     builder b;
-    builder_begin(&b, handle, &g, rows, o->tensor, type);
+    begin(&b, handle, out, rows, o, type);
     const settings *s = &m->s;
     const joint output = {.part = {m->output}, .parts = 1, .outputs = m->output.outputs};
-    g.hidden = builder_given(&b, "hidden", QDNN_DATA_F32, s->width);
-    g.logits = builder_given(&b, "logits", QDNN_DATA_F32, s->vocabulary);
-    g.next = builder_given(&b, "next tokens", QDNN_DATA_I32, 1);
+    out->hidden = builder_given(&b, "hidden", QDNN_DATA_F32, s->width);
+    out->logits = builder_given(&b, "logits", QDNN_DATA_F32, s->vocabulary);
+    out->next = builder_given(&b, "next tokens", QDNN_DATA_I32, 1);
     const int normed = builder_rows(&b, "normed", type, s->width);
-    const int raw = s->logit_cap ? builder_rows(&b, "raw logits", QDNN_DATA_F32, s->vocabulary) : g.logits;
-    builder_norm(&b, "output norm", m->output_norm, s->eps, g.hidden, normed, 1, s->width, 0, QDNN_DATA_F32,
-                 type);
+    const int raw = s->logit_cap ? builder_rows(&b, "raw logits", QDNN_DATA_F32, s->vocabulary) : out->logits;
+    builder_norm(&b, "output norm", m->output_norm, s->eps, out->hidden, normed, 1, s->width, 0,
+                 QDNN_DATA_F32, type);
     builder_product(&b, &(product){.name = "output",
                                    .w = &output,
                                    .x = normed,
@@ -289,8 +293,7 @@ graph graph_head(qdnnHandle_t handle, const model *m, const options *o, qdnnData
                   (qdnnPointwise_t){.kind = QDNN_POINTWISE_FUNCTION,
                                     .function = QDNN_ACTIVATION_SOFTCAP,
                                     .limit = s->logit_cap},
-                  raw, -1, g.logits, s->vocabulary, QDNN_DATA_F32);
-    sample(&b, m, greedy, counts);
+                  raw, -1, out->logits, s->vocabulary, QDNN_DATA_F32);
+    sample(&b, out, m, greedy, counts);
     builder_end(&b);
-    return g;
 }

@@ -6,6 +6,7 @@
 
 typedef struct body {
     builder b;
+    stage *out;
     const model *m;
     const cache *c;
     bool tensor; /* attention on tensor cores too, where there is such a kernel */

@@ -1,6 +1,7 @@
 /* embed MODEL [FORMAT or FILE...] [-t SENTENCE...]: the effect of quantization on sentence embeddings. */
 #include "embed.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,15 +42,6 @@ void fail(const char *format, ...)
     exit(1);
 }
 
-void ok(qdnnStatus_t status)
-{
-    char why[1024] = "";
-    if (status == QDNN_STATUS_SUCCESS)
-        return;
-    qdnnGetLastErrorString(why, sizeof why);
-    fail("%s", *why ? why : qdnnGetErrorString(status));
-}
-
 void *take(size_t bytes)
 {
     void *memory = calloc(bytes ? bytes : 1, 1);
@@ -75,6 +67,17 @@ static batch make_batch(const vocabulary *v, const char *const *sentences, int n
     for (int i = 0; i < n; i++)
         b.start[i + 1] = b.start[i] + tokenize(v, sentences[i], b.tokens + b.start[i]);
     return b;
+}
+
+static double cosine(const float *a, const float *b, int64_t n)
+{
+    double ab = 0, aa = 0, bb = 0;
+    for (int64_t i = 0; i < n; i++) {
+        ab += (double)a[i] * (double)b[i];
+        aa += (double)a[i] * (double)a[i];
+        bb += (double)b[i] * (double)b[i];
+    }
+    return ab / sqrt(aa * bb);
 }
 
 typedef struct session {

@@ -3,24 +3,38 @@
 #include "support/process.h"
 #include "test.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define EMBED QDNN_BINARY_DIR "/examples/embed/embed"
-enum { WIDTH = 64, INNER = 128, WORDS = 9 };
+enum { WIDTH = 64, INNER = 128, WORDS = 9, HEADS = 4, PLACES = 128, VALUES_MAX = 80000 };
+
+/* All weights in the order of the file, for the model in f64 below. */
+static struct {
+    char name[80];
+    float *values;
+} made[64];
+static int n_made;
+static float made_values[VALUES_MAX];
+static int n_values;
 
 static void add_random(st_maker *s, const char *name, int64_t rows, int64_t columns, float size, float middle)
 {
     static uint32_t seed = 1;
     int64_t n = rows * (columns ? columns : 1);
-    float *x = malloc((size_t)n * sizeof *x);
+    float *x = made_values + n_values;
+    n_values += (int)n;
+    if (n_values > VALUES_MAX || n_made == 64)
+        abort();
+    made[n_made].values = x;
+    snprintf(made[n_made++].name, sizeof made[0].name, "%s", name);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = middle + size * ((float)(seed >> 8) / 8388608.0f - 1.0f);
     }
     st_add(s, name, "F32", rows, columns, x, (size_t)n * sizeof *x);
-    free(x);
 }
 
 static void add_dense(st_maker *s, const char *name, int64_t outputs, int64_t inputs)
@@ -44,6 +58,7 @@ static void add_norm(st_maker *s, const char *name)
 static void make_encoder(opened *o)
 {
     st_maker s = {0};
+    n_made = n_values = 0;
     add_random(&s, "embeddings.word_embeddings.weight", WORDS, WIDTH, 1, 0);
     add_random(&s, "embeddings.position_embeddings.weight", 128, WIDTH, 0.1f, 0);
     add_random(&s, "embeddings.token_type_embeddings.weight", 2, WIDTH, 0.1f, 0);
@@ -97,6 +112,138 @@ TEST_CASE(Embed, FormatsOfASmallEncoder)
             FAIL("%s: %g in\n%s", formats[i].format, cosine, r.output);
     }
     CHECK_HAS(r.output, "  dogs\n");
+    process_free(&r);
+    opened_close(&o);
+}
+
+/* ---- the same encoder in f64, without anything of the example ---- */
+
+static const float *made_weight(const char *name, const char *what)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s.%s", name, what);
+    for (int i = 0; i < n_made; i++)
+        if (strcmp(made[i].name, full) == 0)
+            return made[i].values;
+    abort();
+}
+
+static void dense(const char *name, const double *x, int inputs, double *y, int outputs)
+{
+    const float *w = made_weight(name, "weight"), *bias = made_weight(name, "bias");
+    for (int i = 0; i < outputs; i++) {
+        y[i] = (double)bias[i];
+        for (int k = 0; k < inputs; k++)
+            y[i] += x[k] * (double)w[i * inputs + k];
+    }
+}
+
+static void layer_norm(const char *name, double *x)
+{
+    const float *w = made_weight(name, "weight"), *bias = made_weight(name, "bias");
+    double mean = 0, variance = 0;
+    for (int i = 0; i < WIDTH; i++)
+        mean += x[i] / WIDTH;
+    for (int i = 0; i < WIDTH; i++)
+        variance += (x[i] - mean) * (x[i] - mean) / WIDTH;
+    for (int i = 0; i < WIDTH; i++)
+        x[i] = (x[i] - mean) / sqrt(variance + 1e-12) * (double)w[i] + (double)bias[i];
+}
+
+enum { SENTENCE_MAX = 16, HEAD = WIDTH / HEADS };
+
+static void attend(double qkv[SENTENCE_MAX][3][WIDTH], int count, int t, double *out)
+{
+    for (int h = 0; h < WIDTH; h += HEAD) {
+        double sum = 0;
+        memset(out + h, 0, HEAD * sizeof *out);
+        for (int j = 0; j < count; j++) {
+            double score = 0;
+            for (int i = h; i < h + HEAD; i++)
+                score += qkv[t][0][i] * qkv[j][1][i];
+            score = exp(score / sqrt(HEAD));
+            sum += score;
+            for (int i = h; i < h + HEAD; i++)
+                out[i] += score * qkv[j][2][i];
+        }
+        for (int i = h; i < h + HEAD; i++)
+            out[i] /= sum;
+    }
+}
+
+/* The mean of the tokens of a sentence; its length does not matter for cosines. */
+static void encode_plainly(const int *tokens, int count, double *mean)
+{
+    static const char layer[] = "encoder.layer.0";
+    double h[SENTENCE_MAX][WIDTH], qkv[SENTENCE_MAX][3][WIDTH], y[WIDTH], part[WIDTH], inner[INNER];
+    char name[80];
+    for (int t = 0; t < count; t++) {
+        static const char *const names[] = {"query", "key", "value"};
+        for (int i = 0; i < WIDTH; i++)
+            h[t][i] = (double)made_weight("embeddings.word_embeddings", "weight")[tokens[t] * WIDTH + i] +
+                      (double)made_weight("embeddings.position_embeddings", "weight")[t * WIDTH + i] +
+                      (double)made_weight("embeddings.token_type_embeddings", "weight")[i];
+        layer_norm("embeddings.LayerNorm", h[t]);
+        for (int i = 0; i < 3; i++) {
+            snprintf(name, sizeof name, "%s.attention.self.%s", layer, names[i]);
+            dense(name, h[t], WIDTH, qkv[t][i], WIDTH);
+        }
+    }
+    memset(mean, 0, WIDTH * sizeof *mean);
+    for (int t = 0; t < count; t++) {
+        attend(qkv, count, t, y);
+        dense("encoder.layer.0.attention.output.dense", y, WIDTH, part, WIDTH);
+        for (int i = 0; i < WIDTH; i++)
+            h[t][i] += part[i];
+        layer_norm("encoder.layer.0.attention.output.LayerNorm", h[t]);
+        dense("encoder.layer.0.intermediate.dense", h[t], WIDTH, inner, INNER);
+        for (int i = 0; i < INNER; i++)
+            inner[i] *= 0.5 * (1 + erf(inner[i] / sqrt(2)));
+        dense("encoder.layer.0.output.dense", inner, INNER, part, WIDTH);
+        for (int i = 0; i < WIDTH; i++)
+            h[t][i] += part[i];
+        layer_norm("encoder.layer.0.output.LayerNorm", h[t]);
+        for (int i = 0; i < WIDTH; i++)
+            mean[i] += h[t][i] / count;
+    }
+}
+
+static double cosine(const double *a, const double *b)
+{
+    double ab = 0, aa = 0, bb = 0;
+    for (int i = 0; i < WIDTH; i++) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    return ab / sqrt(aa * bb);
+}
+
+TEST_CASE(Embed, CosinesAreThoseOfF64)
+{
+    /* [CLS] ... [SEP], by the lines of vocab.txt */
+    static const struct {
+        int count, tokens[SENTENCE_MAX];
+    } sentences[] = {{6, {1, 3, 4, 5, 8, 2}}, {4, {1, 6, 7, 2}}, {12, {1, 5, 5, 5, 4, 3, 6, 8, 8, 0, 4, 2}}};
+    opened o;
+    make_encoder(&o);
+    process_result r =
+        process_run("QDNN_DEVICE=vm %s %s f32 -t 'A red cat.' 'dogs' 'cat cat cat red a dog.. unknown red'",
+                    EMBED, o.dir);
+    const char *at = strstr(r.output, "cosines of the sentences, by f32:\n");
+    double plain[3][WIDTH];
+    CHECK_EQ_I64(r.status, 0);
+    REQUIRE(at);
+    at = strchr(at, '\n') + 1;
+    for (int i = 0; i < 3; i++)
+        encode_plainly(sentences[i].tokens, sentences[i].count, plain[i]);
+    for (int i = 0; i < 3; i++, at = strchr(at, '\n') + 1) {
+        double printed[3] = {0};
+        CHECK_EQ_I64(sscanf(at, "%lf %lf %lf", &printed[0], &printed[1], &printed[2]), 3);
+        for (int k = 0; k < 3; k++)
+            if (!CHECK(fabs(printed[k] - cosine(plain[i], plain[k])) < 6e-5))
+                FAIL("%d, %d: %g in\n%s", i, k, cosine(plain[i], plain[k]), r.output);
+    }
     process_free(&r);
     opened_close(&o);
 }

@@ -1,15 +1,15 @@
 /* Calls of the library that must succeed, and device memory. */
-#include "chat.h"
+#include "common.h"
 
 #include <stdlib.h>
 
 void ok(qdnnStatus_t status)
 {
-    char why[1024];
+    char why[1024] = "";
     if (status == QDNN_STATUS_SUCCESS)
         return;
     qdnnGetLastErrorString(why, sizeof why);
-    fail("%s", why);
+    fail("%s", *why ? why : qdnnGetErrorString(status));
 }
 
 void *device_take(qdnnHandle_t handle, size_t bytes)
