@@ -427,8 +427,8 @@ typedef struct {
     bool w_first; /* (f32(sum) * w) * x */
 } ref_integer_scales;
 
-/* Scaled results. Only alpha, alpha_number, bias, activation and y of `law` are used, and alpha, bias,
- * residual and y of the arrays. */
+/* Scaled results. Of `law` alpha, alpha_number, bias, activation, gated, experts, slots and y are used, and of the arrays alpha,
+ * bias, residual, expert_index, row_weight and y. n is the number of outputs of w, of one expert's in a stack. */
 void ref_integer_product(const ref_integer_spec *spec, const ref_integer_scales *scales,
                          const ref_product *law, const void *x, const void *w,
                          const ref_product_arrays *arrays);

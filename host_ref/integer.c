@@ -152,14 +152,45 @@ static float scaled_sum(const ref_integer_spec *s, const ref_integer_scales *sca
                              scales->w_first ? of_x : of_w);
 }
 
+/* The weights of one expert of a stack, and their scales. */
+static const void *weights_of(const ref_integer_spec *s, const void *w, int64_t expert)
+{
+    const int64_t rows = s->w_is_kn ? s->k : s->n, columns = s->w_is_kn ? s->n : s->k;
+    return (const char *)w + expert * rows * ref_integer_row_bytes(s->w, columns);
+}
+
+static ref_integer_scales scales_of(const ref_integer_spec *s, const ref_integer_scales *scales,
+                                    int64_t expert)
+{
+    ref_integer_scales of_expert = *scales;
+    const int64_t groups = scales->group_size ? ceil_div(s->k, scales->group_size) : 1;
+    const size_t size =
+        scales->group_size ? ref_scalar_size(ref_scale_data_type(scales->type)) : sizeof(float);
+    of_expert.w = (const char *)scales->w + (size_t)(expert * s->n * groups) * size;
+    return of_expert;
+}
+
 void hr_integer_product(const ref_integer_spec *s, const ref_integer_scales *scales, const ref_product *law,
                         const void *x, const void *w, const ref_product_arrays *arrays)
 {
     ref_product p = *law;
-    p.outputs = p.y_stride = s->n;
-    for (int64_t m = 0; m < s->m; m++)
-        for (int64_t n = 0; n < s->n; n++)
-            hr_product_finish(&p, arrays, 0, m, n, (const float[2]){scaled_sum(s, scales, x, w, m, n), 0});
+    const int64_t columns = p.gated ? s->n / 2 : s->n;
+    p.outputs = s->n;
+    p.y_stride = columns;
+    for (int64_t m = 0; m < s->m; m++) {
+        const int64_t expert = p.experts ? arrays->expert_index[m] : 0, row = hr_product_x_row(&p, m);
+        if (p.experts && (expert < 0 || expert >= p.experts)) {
+            hr_product_row_of_nan(&p, arrays, m);
+            continue;
+        }
+        const void *of_expert = weights_of(s, w, expert);
+        const ref_integer_scales of_scales = scales_of(s, scales, expert);
+        for (int64_t n = 0; n < columns; n++) {
+            const float a = scaled_sum(s, &of_scales, x, of_expert, row, n),
+                        b = p.gated ? scaled_sum(s, &of_scales, x, of_expert, row, columns + n) : 0;
+            hr_product_finish(&p, arrays, expert, m, n, (const float[2]){a, b});
+        }
+    }
 }
 
 /* ---- The k largest scores ---- */

@@ -158,6 +158,9 @@ typedef struct {
 float hr_input_load(qdnnDataType_t type, const void *array, int64_t index);
 /* A product with such sums; the weights are decoded to f32. */
 void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode);
+/* The row of x that belongs to a row of y, and a row of y that has no expert. */
+int64_t hr_product_x_row(const ref_product *p, int64_t m);
+void hr_product_row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_t m);
 /* From the sums of y[m, n] (two for a gated pair: a and b) to the element, as in every product. */
 void hr_product_finish(const ref_product *p, const ref_product_arrays *a, int64_t expert, int64_t m,
                        int64_t n, const float sums[2]);

@@ -50,7 +50,7 @@ static float activate(qdnnActivation_t activation, float x)
 }
 
 /* The row of x that belongs to a row of y. */
-static int64_t x_row(const ref_product *p, int64_t m)
+int64_t hr_product_x_row(const ref_product *p, int64_t m)
 {
     return p->slots ? m / p->slots : m;
 }
@@ -60,7 +60,7 @@ static float affine(const ref_product *p, const ref_product_arrays *a, int64_t e
                     int64_t output, float sum)
 {
     int64_t index = expert * p->outputs + output;
-    float v = a->x_scale ? sum * a->x_scale[x_row(p, m)] : sum;
+    float v = a->x_scale ? sum * a->x_scale[hr_product_x_row(p, m)] : sum;
     if (p->alpha != QDNN_ALPHA_NONE)
         v = (p->alpha == QDNN_ALPHA_NUMBER ? p->alpha_number
                                            : a->alpha[p->alpha == QDNN_ALPHA_COLUMN ? index : 0]) *
@@ -121,7 +121,7 @@ static ref_arrays expert_of(const ref_product *p, const ref_arrays *in, int64_t 
     return a;
 }
 
-static void row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_t m)
+void hr_product_row_of_nan(const ref_product *p, const ref_product_arrays *a, int64_t m)
 {
     for (int64_t n = 0; n < (p->gated ? p->outputs / 2 : p->outputs); n++)
         hr_scalar_store(p->y, a->y, m * p->y_stride + n, ref_f32_from_bits(REF_NAN_F32));
@@ -166,12 +166,12 @@ void hr_product(const ref_product *p, const ref_product_arrays *a, hr_mode mode)
     buffers f = {new_floats(p->m * p->k), {new_floats(p->k), new_floats(p->k)}};
     for (int64_t m = 0; m < p->m; m++)
         for (int64_t k = 0; k < p->k; k++)
-            f.x[m * p->k + k] = hr_input_load(p->x, a->x, x_row(p, m) * p->x_stride + k);
+            f.x[m * p->k + k] = hr_input_load(p->x, a->x, hr_product_x_row(p, m) * p->x_stride + k);
     for (int64_t e = 0; e < (p->experts ? p->experts : 1); e++)
         product_of_expert(p, a, e, &f, mode);
     for (int64_t m = 0; m < p->m && p->experts; m++)
         if (a->expert_index[m] < 0 || a->expert_index[m] >= p->experts)
-            row_of_nan(p, a, m);
+            hr_product_row_of_nan(p, a, m);
     free(f.x);
     free(f.w[0]);
     free(f.w[1]);

@@ -31,6 +31,8 @@
 #define ZERO_POINTS KERNEL_KEY(X_CODES), KERNEL_KEY(X_ZERO), KERNEL_KEY(W_ZERO)
 #define REQUANTIZED                                                                                          \
     ZERO_POINTS, KERNEL_KEY(RESULT), KERNEL_KEY(BIAS_I32), KERNEL_KEY(MULTIPLIERS), KERNEL_KEY(ROUNDING)
+#define EXPERTS_AND_PAIRS KERNEL_KEY(GATED), KERNEL_KEY(GROUPED), KERNEL_KEY(X_SHARE), KERNEL_KEY(ROW_WEIGHT)
+#define OF_EXPERTS        (OPERAND(EXPERT_INDEX) | OPERAND(ROW_WEIGHT))
 #define OF_SCALED                                                                                            \
     (OPERAND(X) | OPERAND(CODES) | OPERAND(SCALE) | OPERAND(X_SCALE) | OPERAND(ALPHA) | OPERAND(BIAS) |      \
      OPERAND(RESIDUAL))
@@ -350,15 +352,16 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                             .numbers = SHAPE | CODE_NUMBERS,
                             INTEGER_PRODUCT},
     [KERNEL_W8A8] = {.name = "w8a8_matmul",
-                     .keys = KERNEL_KEYS(SCALED, ZERO_POINTS, KERNEL_KEY(TILE)),
+                     .keys = KERNEL_KEYS(SCALED, EXPERTS_AND_PAIRS, ZERO_POINTS, KERNEL_KEY(TILE)),
                      .fixes = fix_w8a8,
-                     .reads = OF_SCALED,
+                     .reads = OF_SCALED | OF_EXPERTS,
                      .numbers = SHAPE | ZERO_NUMBERS,
                      INTEGER_PRODUCT},
     [KERNEL_W4A8] = {.name = "w4a8_matmul",
-                     .keys = KERNEL_KEYS(SCALED, KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(SCALE), KERNEL_KEY(TILE)),
+                     .keys = KERNEL_KEYS(SCALED, EXPERTS_AND_PAIRS, KERNEL_KEY(GROUP_SIZE), KERNEL_KEY(SCALE),
+                                         KERNEL_KEY(TILE)),
                      .fixes = fix_w4a8,
-                     .reads = OF_SCALED,
+                     .reads = OF_SCALED | OF_EXPERTS,
                      .numbers = SHAPE,
                      INTEGER_PRODUCT},
     [KERNEL_W4A4] = {.name = "w4a4_matmul",

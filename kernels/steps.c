@@ -237,7 +237,8 @@ static number_set numbers_of(const kernel_row *row, const kernel_spec *spec)
         return row->operation->counts(spec);
     number_set numbers = row->operation->numbers ? row->operation->numbers : A_NUMBER(N);
     if (row->operation->size)
-        return numbers | (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;
+        return numbers | (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA |
+               (number_set)(spec->product.grouped != 0) << NUMBER_EXPERTS;
     if (kernel_is_product(row))
         return numbers | (spec->product.grouped ? stack_numbers(row, spec) : 0) |
                (number_set)(spec->epilogue.alpha == QDNN_ALPHA_NUMBER) << NUMBER_ALPHA;

@@ -19,13 +19,19 @@ static int64_t rows_of(const struct qdnnTensorDescriptor *t)
     return count;
 }
 
+/* `experts` 0: w is one matrix. */
 static qdnnStatus_t find_shape(const struct qdnnTensorDescriptor *x, const struct qdnnTensorDescriptor *w,
-                               bool is_kn, kernel_problem *p)
+                               bool is_kn, int64_t experts, int64_t slots, kernel_problem *p)
 {
-    if (w->rank != 2)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have 2",
-                          w->rank);
-    const int64_t n = w->dims[is_kn], k = w->dims[!is_kn];
+    const int rank = experts ? 3 : 2;
+    if (w->rank != rank)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "w has %d dimensions; it must have %d%s",
+                          w->rank, rank, experts ? ", the experts first" : "");
+    if (experts && w->dims[0] != experts)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "w has %lld matrices, and %s is %lld; they must be the same", (long long)w->dims[0],
+                          integer_attribute_name(QDNN_INTEGER_EXPERTS), (long long)experts);
+    const int64_t *matrix = w->dims + rank - 2, n = matrix[is_kn], k = matrix[!is_kn];
     if (columns_of(x) != k)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                           "x has rows of %lld, w a K of %lld; they must be the same",
@@ -33,11 +39,13 @@ static qdnnStatus_t find_shape(const struct qdnnTensorDescriptor *x, const struc
     CHECK_STATUS(request_check_packed(x));
     CHECK_STATUS(request_check_packed(w));
     CHECK_STATUS(integer_check_size("M", rows_of(x)));
+    CHECK_STATUS(integer_check_size("M", rows_of(x) * slots));
     CHECK_STATUS(integer_check_size("N", n));
     CHECK_STATUS(integer_check_size("K", k));
-    p->m = (uint64_t)rows_of(x);
+    p->m = (uint64_t)(rows_of(x) * slots);
     p->rows = (uint64_t)n;
     p->columns = (uint64_t)k;
+    p->experts = (uint64_t)experts;
     return QDNN_STATUS_SUCCESS;
 }
 
@@ -91,6 +99,10 @@ static qdnnStatus_t set_scaled(const struct qdnnIntegerDescriptor *integer, qdnn
     out->spec.epilogue.bias = (int)value[QDNN_INTEGER_BIAS_TYPE];
     out->spec.epilogue.activation = (qdnnActivation_t)value[QDNN_INTEGER_ACTIVATION];
     out->spec.epilogue.residual = (int)value[QDNN_INTEGER_RESIDUAL];
+    out->spec.epilogue.gated = (int)value[QDNN_INTEGER_GATED];
+    out->spec.epilogue.row_weight = (int)value[QDNN_INTEGER_ROW_WEIGHT];
+    out->spec.product.grouped = value[QDNN_INTEGER_EXPERTS] > 0;
+    out->spec.product.x_share = (uint64_t)value[QDNN_INTEGER_SLOTS];
     out->spec.stored.group_size = (uint64_t)value[QDNN_INTEGER_GROUP_SIZE];
     out->spec.stored.scale = (qdnnScaleType_t)value[QDNN_INTEGER_SCALE_TYPE];
     out->problem.alpha = integer->alpha;
@@ -107,7 +119,9 @@ static qdnnStatus_t check_values(const struct qdnnIntegerDescriptor *integer, co
     } needs[] = {{QDNN_INTEGER_X_ZERO, "x_zero"},     {QDNN_INTEGER_W_ZERO, "w_zero"},
                  {QDNN_INTEGER_ALPHA, "alpha"},       {QDNN_INTEGER_ACTIVATION, "activation"},
                  {QDNN_INTEGER_RESIDUAL, "residual"}, {QDNN_INTEGER_MULTIPLIERS, "multipliers"},
-                 {QDNN_INTEGER_Y_ZERO, "bias_i32"},   {QDNN_INTEGER_SCALE_TYPE, "scale"}};
+                 {QDNN_INTEGER_Y_ZERO, "bias_i32"},   {QDNN_INTEGER_SCALE_TYPE, "scale"},
+                 {QDNN_INTEGER_GATED, "gated"},       {QDNN_INTEGER_EXPERTS, "grouped"},
+                 {QDNN_INTEGER_SLOTS, "x_share"},     {QDNN_INTEGER_ROW_WEIGHT, "row_weight"}};
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (!kernel_takes(r->row, needs[i].setting))
             CHECK_STATUS(integer_refuse(integer, needs[i].attribute, r->row->operation_name));
@@ -132,6 +146,30 @@ static qdnnStatus_t check_quantized(const struct qdnnIntegerDescriptor *integer,
     return QDNN_STATUS_SUCCESS;
 }
 
+static qdnnStatus_t check_experts(const struct qdnnIntegerDescriptor *integer)
+{
+    const int64_t slots = integer->values[QDNN_INTEGER_SLOTS];
+    if (slots == 1 || integer->values[QDNN_INTEGER_EXPERTS])
+        return QDNN_STATUS_SUCCESS;
+    return qdnn_error(QDNN_STATUS_BAD_PARAM,
+                      "%s is %lld, and %s is 0; slots belong to a product with experts; fix: set it to 1",
+                      integer_attribute_name(QDNN_INTEGER_SLOTS), (long long)slots,
+                      integer_attribute_name(QDNN_INTEGER_EXPERTS));
+}
+
+/* y has a column for each output of w, or for each pair. */
+static qdnnStatus_t check_outputs(const struct qdnnIntegerDescriptor *integer, const kernel_problem *p,
+                                  const struct qdnnTensorDescriptor *y)
+{
+    if (!integer->values[QDNN_INTEGER_GATED])
+        return check_result("y", y, p->m, p->rows);
+    if (p->rows % 2 != 0)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "%s is 1, and w has %llu outputs; it must have an even number, a and b",
+                          integer_attribute_name(QDNN_INTEGER_GATED), (unsigned long long)p->rows);
+    return check_result("y", y, p->m, p->rows / 2);
+}
+
 static qdnnStatus_t make_request(const struct qdnnIntegerDescriptor *integer,
                                  const struct qdnnTensorDescriptor *x, const struct qdnnTensorDescriptor *w,
                                  const struct qdnnTensorDescriptor *y, request *out)
@@ -146,9 +184,11 @@ static qdnnStatus_t make_request(const struct qdnnIntegerDescriptor *integer,
     *out = (request){.row = kernel_find(kernel), .spec = kernel_spec_default()};
     out->problem.w_is_kn = !integer->values[QDNN_INTEGER_TRANSPOSE_W];
     out->problem.quantizes = is_float(x->type) ? x->type : (qdnnDataType_t)0;
-    CHECK_STATUS(find_shape(x, w, out->problem.w_is_kn, &out->problem));
-    CHECK_STATUS(check_result("y", y, out->problem.m, out->problem.rows));
     CHECK_STATUS(check_values(integer, out, kernel));
+    CHECK_STATUS(check_experts(integer));
+    CHECK_STATUS(find_shape(x, w, out->problem.w_is_kn, integer->values[QDNN_INTEGER_EXPERTS],
+                            integer->values[QDNN_INTEGER_SLOTS], &out->problem));
+    CHECK_STATUS(check_outputs(integer, &out->problem, y));
     CHECK_STATUS(integer_set_codes(integer, codes, y->type, out));
     CHECK_STATUS(check_quantized(integer, out));
     return is_float(y->type) ? set_scaled(integer, y->type, out) : QDNN_STATUS_SUCCESS;
@@ -250,7 +290,7 @@ qdnnStatus_t qdnnCreateIntegerTopPlan(qdnnHandle_t handle, qdnnTensorDescriptor_
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x is %s and w %s; both must be i4",
                           qdnnGetDataTypeName(x->type), qdnnGetDataTypeName(w->type));
     request r = {.spec = kernel_spec_default()};
-    CHECK_STATUS(find_shape(x, w, false, &r.problem));
+    CHECK_STATUS(find_shape(x, w, false, 0, 1, &r.problem));
     CHECK_STATUS(check_top(scores, indices, &r.problem));
     r.problem.top = (uint64_t)columns_of(scores);
     r.row = kernel_find(r.problem.top == 1 ? "int4_top1" : "int4_topk");

@@ -3,7 +3,8 @@
  *
  *   acc[m,n] = sum over k of (x[m,k] - x_zero) (w(k,n) - w_zero)
  *   requantized   y = clamp(round((acc + bias) multiplier) + y_zero), i8 or u8; or acc + bias itself, i32
- *   scaled        y = out(act(alpha S + bias) + residual), S = (acc x_scale[m]) w_scale[n]
+ *   scaled        y = out(act(alpha S + bias) + residual), S = (acc x_scale[m]) w_scale[n]; gated pairs, experts and row weights as
+ *                 in qdnn/matmul.h
  *
  * Codes are i8, u8, or i4: two's complement nibbles, eight per u32, the low one first, each row padded to
  * whole words; what the padding holds does not matter. Plans are executed by qdnnExecute, with the operands listed at each plan. */
@@ -44,7 +45,15 @@ typedef enum {
     QDNN_INTEGER_DILATION_H = 18, /* 1 to 32767; default 1 */
     QDNN_INTEGER_DILATION_W = 19,
     QDNN_INTEGER_GROUPS = 20, /* of channels; at least 1; default 1 */
-    QDNN_INTEGER_ATTRIBUTE_COUNT = 21
+    /* i8 or u8 with i8, i8 with i4, scaled results: 1: w has 2N outputs, first a, then b, and y = out(act(a) * b + residual);
+     * default 0 */
+    QDNN_INTEGER_GATED = 21,
+    /* Likewise: w is a stack [experts, N, K], and the operand EXPERT_INDEX gives the expert of each row of y; out of range: a row of NaN.
+     * 0: one matrix; default 0 */
+    QDNN_INTEGER_EXPERTS = 22,
+    QDNN_INTEGER_SLOTS = 23,      /* with experts: rows of y for each row of x, 1 to 32, as QDNN_MATMUL_SLOTS; default 1 */
+    QDNN_INTEGER_ROW_WEIGHT = 24, /* likewise: 1: each row of the result is multiplied by its element of ROW_WEIGHT; default 0 */
+    QDNN_INTEGER_ATTRIBUTE_COUNT = 25
 } qdnnIntegerAttribute_t;
 
 /* Creates a descriptor with every value at its default; the multiplier is 1.
@@ -106,8 +115,8 @@ QDNN_API qdnnStatus_t qdnnCreateIntegerDotPlan(qdnnHandle_t handle, qdnnTensorDe
  *   i4              i4   f32, f16, bf16  quant.w4a4.matmul, or quant.int4.batched_matmul.scaled with W_SCALE_FIRST: as w8a8
  *   f32, f16, bf16  any                  x is first quantized to i8, one scale per row; no X_SCALE
  *
- * Operands: X, CODES (w), those above, and ALPHA, BIAS and RESIDUAL if the descriptor asks for them; Y is
- * written. If x holds codes, the plan may be executed with fewer rows (qdnnExecuteRows).
+ * Operands: X, CODES (w), those above, and ALPHA, BIAS, RESIDUAL, EXPERT_INDEX and ROW_WEIGHT if the descriptor asks for them; Y is
+ * written. In a stack, SCALE, and ALPHA and BIAS if there is one per output, are those of the experts back to back. If x holds codes, the plan may be executed with fewer rows (qdnnExecuteRows).
  *   handle
  *   integer
  *   x        [..., K], packed: the dimensions before the last make M rows

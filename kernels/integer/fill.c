@@ -110,6 +110,46 @@ static ptx_val number_of_row(ptx_builder *b, ptx_val first, unsigned pass)
     return ptx_add(b, ptx_add(b, first, row), ptx_u64(b, (uint64_t)pass * FILL_ROWS));
 }
 
+enum { PAIR = 16 }; /* rows of a tile that a gated pair of eight columns takes */
+
+ptx_val fill_output(ptx_builder *b, const fill *f, ptx_val i)
+{
+    if (!f->spec->epilogue.gated)
+        return ptx_min(b, ptx_add(b, f->first_column, ptx_cvt(b, PTX_U64, i)),
+                       ptx_sub(b, f->w.rows, ptx_u64(b, 1)));
+    ptx_val half = ptx_shr(b, f->w.rows, 1), column = ptx_shl(b, ptx_shr(b, i, 4), 3);
+    column = ptx_cvt(b, PTX_U64, ptx_or(b, column, ptx_and(b, i, PAIR / 2 - 1)));
+    column = ptx_min(b, ptx_add(b, f->first_column, column), ptx_sub(b, half, ptx_u64(b, 1)));
+    ptx_val is_second = ptx_setp(b, PTX_NE, ptx_and(b, i, PAIR / 2), 0);
+    return ptx_add(b, column, ptx_selp(b, half, ptx_u64(b, 0), is_second));
+}
+
+/* The addresses of the rows that the thread fills: row i (u32) of the tile, where rows lie apart. */
+static ptx_val x_row_apart(ptx_builder *b, const fill *f, ptx_val i)
+{
+    ptx_val place = ptx_cvt(b, PTX_U64, i);
+    ptx_val row = row_tile_row(b, &f->rows, place, row_tile_has(b, &f->rows, place));
+    return int_row_that_exists(b, &f->x, x_row_of(b, f->spec, row));
+}
+
+static ptx_val thread_row(ptx_builder *b, unsigned pass)
+{
+    ptx_val row = ptx_shr(b, ptx_tid_x(b), 2);
+    return pass ? ptx_add(b, row, pass * FILL_ROWS) : row;
+}
+
+static ptx_val x_row(ptx_builder *b, const fill *f, unsigned pass)
+{
+    return f->spec->product.grouped ? x_row_apart(b, f, thread_row(b, pass))
+                                    : int_row(b, &f->x, number_of_row(b, f->first_row, pass));
+}
+
+static ptx_val w_row(ptx_builder *b, const fill *f, unsigned pass)
+{
+    return f->spec->epilogue.gated ? int_row_that_exists(b, &f->w, fill_output(b, f, thread_row(b, pass)))
+                                   : int_row(b, &f->w, number_of_row(b, f->first_column, pass));
+}
+
 static void rows_begin(ptx_builder *b, fill *f, ptx_val chunk)
 {
     ptx_val skipped = ptx_cvt(b, PTX_U64, chunk);
@@ -117,10 +157,8 @@ static void rows_begin(ptx_builder *b, fill *f, ptx_val chunk)
         if (f->is_conv)
             f->of_row[i] = window_of(b, f, number_of_row(b, f->first_row, i));
         else
-            f->x_from[i] =
-                ptx_var(b, ptx_add(b, int_row(b, &f->x, number_of_row(b, f->first_row, i)), skipped));
-        f->w_from[i] =
-            ptx_var(b, ptx_add(b, int_row(b, &f->w, number_of_row(b, f->first_column, i)), skipped));
+            f->x_from[i] = ptx_var(b, ptx_add(b, x_row(b, f, i), skipped));
+        f->w_from[i] = ptx_var(b, ptx_add(b, w_row(b, f, i), skipped));
     }
 }
 
@@ -193,6 +231,24 @@ static unsigned part_bytes(const fill *f)
     return f->passes * FILL_ROWS * FILL_ROW;
 }
 
+/* The number of the thread's row of a pass (u32). */
+static ptx_val slow_number(ptx_builder *b, const fill *f, bool is_w, ptx_val pass)
+{
+    ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
+    return ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
+}
+
+/* Its address. */
+static ptx_val slow_row(ptx_builder *b, const fill *f, bool is_w, ptx_val pass)
+{
+    if (is_w && f->spec->epilogue.gated)
+        return int_row_that_exists(b, &f->w,
+                                   fill_output(b, f, ptx_mad(b, pass, FILL_ROWS, thread_row(b, 0))));
+    if (!is_w && f->spec->product.grouped)
+        return x_row_apart(b, f, ptx_mad(b, pass, FILL_ROWS, thread_row(b, 0)));
+    return int_row(b, is_w ? &f->w : &f->x, slow_number(b, f, is_w, pass));
+}
+
 /* One operand, or one part of x, row by row. */
 static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part)
 {
@@ -200,14 +256,12 @@ static void part_slowly(ptx_builder *b, const fill *f, bool is_w, unsigned part)
     ptx_val k = is_w ? f->k : part ? ptx_add(b, f->x_k, part * FILL_ROW) : f->x_k;
     ptx_rolled(b);
     ptx_val words[4], pass = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, f->passes), 1);
-    ptx_val further = ptx_mul_wide(b, pass, ptx_u32(b, FILL_ROWS));
-    ptx_val row = ptx_add(b, number_of_row(b, is_w ? f->first_column : f->first_row, 0), further);
     if (f->is_conv && is_w)
-        w_slowly(b, f, row, words);
+        w_slowly(b, f, slow_number(b, f, true, pass), words);
     else if (f->is_conv)
-        window_slowly(b, f, row, words);
+        window_slowly(b, f, slow_number(b, f, false, pass), words);
     else
-        int_load(b, matrix, int_row(b, matrix, row), k, words);
+        int_load(b, matrix, slow_row(b, f, is_w, pass), k, words);
     ptx_val to = ptx_mad(b, pass, FILL_ROWS * FILL_ROW, is_w ? f->w_to : f->x_to);
     put(b, to, (int)((is_w ? f->x_parts : part) * part_bytes(f)), words);
     ptx_end_for(b);

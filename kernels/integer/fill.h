@@ -33,7 +33,8 @@ typedef struct fill_window {
 typedef struct fill {
     const kernel_spec *spec;
     int_matrix x, w;
-    ptx_val first_row, first_column; /* u64 */
+    row_tile rows;                   /* with experts: the rows of y; then first_row is not used */
+    ptx_val first_row, first_column; /* u64; of a gated pair, the first column of y */
     unsigned passes;                 /* for each operand, and for each part of x */
     unsigned x_parts;                /* 2: a tile has 128 bytes of x, in two parts of 64; else 1 */
     unsigned stage_bytes;
@@ -51,6 +52,9 @@ typedef struct fill {
 
 /* Bytes of a row of x and w of a convolution: its windows are part of the specification. */
 unsigned fill_window_bytes(const kernel_spec *spec);
+/* Rows of w in a tile. Of gated pairs, eight of the first half of w's outputs and the same of the second take turns: the output that is row i
+ * (u32) of the tile, or one that exists. */
+ptx_val fill_output(ptx_builder *b, const fill *f, ptx_val i);
 /* `shared` is the address of the first stage. */
 void fill_begin(ptx_builder *b, fill *f, ptx_val shared);
 /* Whether all chunks are 16-byte aligned (predicate), so that the next tile can be read by the functions below; any other tile is read by

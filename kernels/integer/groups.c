@@ -11,7 +11,8 @@ typedef struct grouped {
     gemm_args args;
     int_matrix x, w;
     int rows;
-    ptx_val first_row, column;                   /* u64 */
+    row_tile of_y;                               /* the rows of y that the block computes */
+    ptx_val column;                              /* u64 */
     ptx_val k, group_count;                      /* u32 */
     ptx_val x_rows[LINES_MAX], w_row;            /* u64 */
     ptx_val may_take[WAYS];                      /* predicates: the alignment allows a way of reading */
@@ -125,7 +126,8 @@ static void add_group(ptx_builder *b, const grouped *g, ptx_val first)
         sums[i] = ptx_var(b, ptx_s32(b, 0));
     sum_group(b, g, first, sums);
     ptx_val number = ptx_div(b, first, ptx_u32(b, (uint32_t)g->spec->stored.group_size));
-    ptx_val index = ptx_mad(b, g->column, ptx_cvt(b, PTX_U64, g->group_count), ptx_cvt(b, PTX_U64, number));
+    ptx_val output = int_output_of_stack(b, &g->args, &g->of_y, g->column);
+    ptx_val index = ptx_mad(b, output, ptx_cvt(b, PTX_U64, g->group_count), ptx_cvt(b, PTX_U64, number));
     ptx_val at =
         ptx_at(b, g->args.all.operand[QDNN_OPERAND_SCALE], index, scale_bytes(g->spec->stored.scale));
     ptx_val scale = emit_load_scale(b, g->spec->stored.scale, at, 0);
@@ -158,35 +160,48 @@ static grouped grouped_begin(ptx_builder *b, const kernel_row *row, const kernel
     grouped g = {.spec = spec, .rows = spec->integer.tile, .args = int_declare(b, row, spec)};
     ptx_val team = ptx_shr(b, ptx_tid_x(b), 3);
     g.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), (int)int_lines_columns(spec), team));
-    g.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), g.rows));
+    g.of_y = int_rows_of_block(b, spec, &g.args, (unsigned)g.rows);
     g.x = int_matrix_begin(b, spec->integer.x_codes, g.args.all.operand[QDNN_OPERAND_X], g.args.m, g.args.k);
-    g.w = int_matrix_begin(b, spec->integer.w_codes, g.args.all.operand[QDNN_OPERAND_CODES], g.args.n,
-                           g.args.k);
-    g.k = ptx_cvt(b, PTX_U32, g.args.k);
+    g.w = int_weights_begin(b, spec, &g.args, &g.of_y);
+    g.k = row_tile_size(b, &g.of_y, ptx_cvt(b, PTX_U32, g.args.k));
     ptx_val groups = ptx_div(b, ptx_add(b, g.args.k, ptx_u64(b, spec->stored.group_size - 1)),
                              ptx_u64(b, spec->stored.group_size));
     g.group_count = ptx_cvt(b, PTX_U32, groups);
-    for (int i = 0; i < g.rows; i++) {
-        g.x_rows[i] = int_row_of_block(b, &g.x, g.first_row, i);
-        g.totals[i] = ptx_var(b, ptx_f32(b, 0));
-        g.parts[i] = ptx_var(b, ptx_f32(b, 0));
-    }
+    for (int i = 0; i < g.rows; i++)
+        g.x_rows[i] = int_x_row(b, spec, &g.x, &g.of_y, i);
     ways_begin(b, &g);
     return g;
 }
 
-/* Thread i of a team completes row i. */
-static void finish(ptx_builder *b, const grouped *g, ptx_val member, ptx_val exists)
+/* The sums of a column, in all threads of its team: those of row i are thread i's. */
+static ptx_val column_sum(ptx_builder *b, grouped *g, ptx_val column, ptx_val member)
 {
-    int_results r = int_results_begin(b, g->spec, &g->args);
+    for (int i = 0; i < g->rows; i++) {
+        g->totals[i] = ptx_var(b, ptx_f32(b, 0));
+        g->parts[i] = ptx_var(b, ptx_f32(b, 0));
+    }
+    g->column = column;
+    g->w_row = int_row_that_exists(b, &g->w, column);
+    ptx_val first = ptx_for(b, ptx_u32(b, 0), g->k, ptx_u32(b, TEAM * int_strip(g->spec)));
+    add_strips(b, g, first, member);
+    ptx_end_for(b);
     ptx_val mine = ptx_mov(b, g->totals[0]);
     for (int i = 1; i < g->rows; i++)
         mine = ptx_selp(b, g->totals[i], mine, ptx_setp(b, PTX_EQ, member, i));
-    ptx_val row = ptx_add(b, g->first_row, ptx_cvt(b, PTX_U64, member));
-    ptx_val has_row = ptx_setp_and(b, PTX_LT, row, g->args.m, exists);
-    ptx_if(b, ptx_setp_and(b, PTX_LT, member, g->rows, has_row));
-    int_column c = int_column_begin(b, &r, g->column);
-    int_store(b, &r, &c, row, mine);
+    return mine;
+}
+
+/* Thread i of a team completes row i. */
+static void finish(ptx_builder *b, const grouped *g, ptx_val column, ptx_val member, ptx_val exists,
+                   const ptx_val *sums)
+{
+    int_results r = int_results_of_rows(b, g->spec, &g->args, &g->of_y);
+    ptx_val i = ptx_cvt(b, PTX_U64, member), has = row_tile_has(b, &g->of_y, i);
+    has = ptx_setp_and(b, PTX_LT, member, g->rows, ptx_and(b, has, exists));
+    ptx_val m = row_tile_row(b, &g->of_y, i, has);
+    ptx_if(b, has);
+    int_column c = int_column_begin(b, &r, column);
+    int_store(b, &r, &c, m, sums);
     ptx_end_if(b);
 }
 
@@ -197,10 +212,9 @@ void emit_int_groups(ptx_builder *b, const kernel_row *row, const kernel_spec *s
     ptx_minnctapersm(b, 4); /* up to 128 registers */
     grouped g = grouped_begin(b, row, spec);
     ptx_val exists = ptx_setp(b, PTX_LT, g.column, g.args.n), member = ptx_and(b, ptx_laneid(b), TEAM - 1);
-    g.column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1)));
-    g.w_row = int_row_that_exists(b, &g.w, g.column);
-    ptx_val first = ptx_for(b, ptx_u32(b, 0), g.k, ptx_u32(b, TEAM * int_strip(spec)));
-    add_strips(b, &g, first, member);
-    ptx_end_for(b);
-    finish(b, &g, member, exists);
+    ptx_val column = ptx_min(b, g.column, ptx_sub(b, g.args.n, ptx_u64(b, 1))), sums[2] = {{0}};
+    sums[0] = column_sum(b, &g, column, member);
+    if (spec->epilogue.gated)
+        sums[1] = column_sum(b, &g, ptx_add(b, column, g.args.n), member);
+    finish(b, &g, column, member, exists, sums);
 }

@@ -10,11 +10,15 @@
  *   top.c       dp4a: the largest elements of each row, which are kept in registers
  *   transpose.c transposes matrices of bytes
  *
+ * Scaled products of bytes, and of bytes with nibbles, take stacks of experts, as products of floats do (gemm/routes.h), and gated pairs: a
+ * thread then computes column n of the first half of w's outputs and of the second.
+ *
  * They share the reading of codes (codes.c) and the processing of sums (results.c). */
 #ifndef QDNN_KERNELS_INTEGER_H
 #define QDNN_KERNELS_INTEGER_H
 
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/routes.h"
 
 enum { INT_CHUNK = 16 }; /* bytes read at a time */
 
@@ -58,30 +62,44 @@ ptx_val int_typed(ptx_builder *b, qdnnDataType_t type, ptx_val word);
 
 /* ---- results.c: what is done with a sum ---- */
 
+/* The rows of y that a block computes, from `rows` (at least one of which exists) on along the grid's y; with experts, those of a tile. Blocks
+ * without rows exit here. */
+row_tile int_rows_of_block(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, unsigned rows);
+/* The address of the row of x that belongs to row i of them, which is replaced by one that exists. */
+ptx_val int_x_row(ptx_builder *b, const kernel_spec *spec, const int_matrix *x, const row_tile *rows, int i);
+/* The weights of the block's expert. */
+int_matrix int_weights_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, const row_tile *rows);
+/* An output (u64) of the weights among those of all experts, and how many there are for each. */
+ptx_val int_output_of_stack(ptx_builder *b, const gemm_args *args, const row_tile *rows, ptx_val output);
+
 typedef struct int_results {
     const kernel_spec *spec;
     const gemm_args *args;
     epilogue epilogue;
     ptx_val x_zero, w_zero, y_zero; /* s32, if there are any */
     ptx_val k_zeros;                /* s32: K * x_zero * w_zero */
+    row_tile rows;                  /* with experts: the tile of the block */
 } int_results;
 
 /* The numbers that belong to a column of y. */
 typedef struct int_column {
     ptx_val n;                 /* u64 */
     ptx_val bias;              /* s32 */
-    ptx_val multiplier, scale; /* f32 */
+    ptx_val multiplier;        /* f32 */
+    ptx_val scale[2];          /* f32: of the column; of a gated pair, those of both */
 } int_column;
 
 /* The parameters of an integer product. */
 gemm_args int_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args);
+/* The same for a product that may have experts. */
+int_results int_results_of_rows(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, const row_tile *rows);
 /* The column must exist. */
 int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n);
 /* Subtracts the zero points, given the sum of x * w and the sums of x and of w (s32; empty if not needed). */
 ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx_val x_sum, ptx_val w_sum);
-/* Completes and stores y[m, n] (m is u64), from an s32 sum or, for w4a8, from the f32 sum of its groups. */
-void int_store(ptx_builder *b, const int_results *r, const int_column *column, ptx_val m, ptx_val sum);
+/* Completes and stores y[m, n] (m is u64), from an s32 sum or, for w4a8, from the f32 sum of its groups; from two of a gated pair. */
+void int_store(ptx_builder *b, const int_results *r, const int_column *column, ptx_val m, const ptx_val *sums);
 
 /* The same for results that are sums or codes, at a given place of y (u64, in elements). */
 void int_store_at(ptx_builder *b, const int_results *r, const int_column *column, ptx_val at, ptx_val sum);
@@ -103,6 +121,7 @@ typedef struct int_lines {
     gemm_args args;
     int_matrix x, w;
     int rows;
+    row_tile of_y;                                             /* the rows of y that the block computes */
     ptx_val first_row, column;                                 /* u64 */
     ptx_val sums[INT_LINES_MAX], x_sums[INT_LINES_MAX], w_sum; /* variables: of the thread */
 } int_lines;

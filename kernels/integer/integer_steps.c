@@ -2,6 +2,7 @@
 #include "kernels/integer/integer.h"
 
 #include "kernels/emit.h"
+#include "kernels/gemm/routes.h"
 #include "kernels/quant/quant.h"
 
 /* ---- Fixed settings ---- */
@@ -38,14 +39,23 @@ void fix_int8_matmul(kernel_spec *spec)
     }
 }
 
+/* Rows of y share one of x only where each has an expert. */
+static void fix_experts(kernel_spec *spec)
+{
+    if (!spec->product.grouped)
+        spec->product.x_share = 1;
+}
+
 void fix_w8a8(kernel_spec *spec)
 {
+    fix_experts(spec);
     fix_codes(spec, spec->integer.x_codes, QDNN_DATA_I8, QDNN_DATA_F32);
 }
 
 /* With the larger tile there would be no room for the sums of groups. */
 void fix_w4a8(kernel_spec *spec)
 {
+    fix_experts(spec);
     fix_codes(spec, QDNN_DATA_I8, QDNN_DATA_I4, QDNN_DATA_F32);
     if (spec->integer.tile > 4)
         spec->integer.tile = int_fits_tiles(spec) ? 64 : 4;
@@ -91,6 +101,10 @@ bool int_takes(const kernel_spec *spec, int operand)
         return spec->epilogue.alpha == QDNN_ALPHA_ONE || spec->epilogue.alpha == QDNN_ALPHA_COLUMN;
     case QDNN_OPERAND_RESIDUAL:
         return spec->epilogue.residual;
+    case QDNN_OPERAND_EXPERT_INDEX:
+        return spec->product.grouped;
+    case QDNN_OPERAND_ROW_WEIGHT:
+        return spec->epilogue.row_weight;
     default:
         return true;
     }
@@ -113,41 +127,45 @@ static kernel_operand array(unsigned element, uint64_t count)
 
 kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int operand)
 {
-    const uint64_t m = p->m, n = p->rows, k = p->columns;
+    const uint64_t m = p->m, x_rows = ceil_div(m, spec->product.x_share), k = p->columns,
+                   all = p->rows * (spec->product.grouped ? p->experts : 1),
+                   n = spec->epilogue.gated ? p->rows / 2 : p->rows;
     const unsigned y =
         element_bytes(spec->integer.result == QDNN_DATA_F32 ? spec->epilogue.output : spec->integer.result);
     switch ((qdnnOperand_t)operand) {
     case QDNN_OPERAND_X:
         return (kernel_operand){.align = codes_align(spec->integer.x_codes),
-                                .bytes = m * row_bytes(spec->integer.x_codes, k)};
+                                .bytes = x_rows * row_bytes(spec->integer.x_codes, k)};
     case QDNN_OPERAND_CODES:
         return (kernel_operand){.align = codes_align(spec->integer.w_codes),
-                                .bytes = n * row_bytes(spec->integer.w_codes, k)};
+                                .bytes = p->rows * row_bytes(spec->integer.w_codes, k)};
     case QDNN_OPERAND_SCALE:
         return int_is_grouped(spec)
-                   ? array(scale_bytes(spec->stored.scale), n * ceil_div(k, spec->stored.group_size))
-                   : array(4, n);
+                   ? array(scale_bytes(spec->stored.scale), p->rows * ceil_div(k, spec->stored.group_size))
+                   : array(4, p->rows);
     case QDNN_OPERAND_X_SCALE:
+        return array(4, x_rows);
+    case QDNN_OPERAND_EXPERT_INDEX:
+    case QDNN_OPERAND_ROW_WEIGHT:
         return array(4, m);
     case QDNN_OPERAND_BIAS:
-        return array(spec->epilogue.bias ? element_bytes((qdnnDataType_t)spec->epilogue.bias) : 4, n);
+        return array(spec->epilogue.bias ? element_bytes((qdnnDataType_t)spec->epilogue.bias) : 4, all);
     case QDNN_OPERAND_ALPHA:
-        return array(4, spec->epilogue.alpha == QDNN_ALPHA_COLUMN ? n : 1);
+        return array(4, spec->epilogue.alpha == QDNN_ALPHA_COLUMN ? all : 1);
     case QDNN_OPERAND_Y:
     case QDNN_OPERAND_RESIDUAL:
         return array(y, m * n);
     default:
-        return array(4, n);
+        return array(4, all);
     }
 }
 
 /* If x is quantized by the operation, the caller provides no scales for it. */
 void int_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand operands[QDNN_OPERAND_COUNT])
 {
-    (void)spec;
     if (!p->quantizes)
         return;
-    kernel_operand x = array(element_bytes(p->quantizes), p->m * p->columns);
+    kernel_operand x = array(element_bytes(p->quantizes), p->m / spec->product.x_share * p->columns);
     x.reads = true;
     operands[QDNN_OPERAND_X] = x;
     operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
@@ -162,12 +180,13 @@ bool int_matmul_is_empty(const kernel_problem *problem)
 
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    const uint64_t columns =
-        spec->integer.tile >= 64 ? (uint64_t)spec->integer.tile : int_lines_columns(spec);
+    const uint64_t tile = (uint64_t)spec->integer.tile, pair = spec->epilogue.gated ? 2 : 1,
+                   outputs = tile >= 64 ? tile : pair * int_lines_columns(spec);
     (void)row;
-    return (kernel_geometry){
-        .block = INT_TILE_BLOCK,
-        .grid = {rule_parts(NUMBER_ROWS, columns), rule_parts(NUMBER_M, (uint64_t)spec->integer.tile)}};
+    return (kernel_geometry){.block = INT_TILE_BLOCK,
+                             .grid = {rule_parts(NUMBER_ROWS, outputs), spec->product.grouped
+                                                                            ? routes_tiles_rule(tile)
+                                                                            : rule_parts(NUMBER_M, tile)}};
 }
 
 void emit_int_matmul(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -196,9 +215,18 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
 static int tile_for(const kernel_spec *spec, const kernel_problem *p)
 {
     const bool fits = spec->integer.x_codes != QDNN_DATA_I4 || p->columns <= (1 << 17) - 8;
-    if (p->m <= 4 || !fits || !int_fits_tiles(spec))
-        return p->m == 1 ? 1 : 4;
-    return p->m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
+    const uint64_t m = kernel_rows_together(p->m, spec->product.grouped ? p->experts : 0);
+    if (m <= 4 || !fits || !int_fits_tiles(spec))
+        return m == 1 ? 1 : 4;
+    return m <= 64 || p->rows <= 64 || int_is_grouped(spec) ? 64 : 128;
+}
+
+/* Sorts the rows by expert, at the beginning of the workspace, after whatever else uses that. */
+static void add_routes(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
+{
+    kernel_spec routes = kernel_spec_default();
+    routes.product.tile_rows = (uint64_t)spec->integer.tile;
+    routes_steps(kernel_find("route_rows"), &routes, problem, steps);
 }
 
 void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -209,17 +237,24 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
     row_codes x = {0};
     if (kernel_has_key(row, KERNEL_KEY(TILE)))
         best.integer.tile = tile_for(spec, problem);
+    best = kernel_spec_normal(row, &best);
+    if (spec->product.grouped)
+        steps->workspace = routes_bytes(problem, (uint64_t)best.integer.tile);
     if (problem->quantizes)
-        x = quantize_rows_steps(kernel_find("quantize_dynamic_int8"), problem->quantizes, problem->m,
-                                problem->columns, steps);
+        x = quantize_rows_steps(kernel_find("quantize_dynamic_int8"), problem->quantizes,
+                                problem->m / spec->product.x_share, problem->columns, steps);
     const bool transposes = problem->w_is_kn && problem->columns > 0;
     if (transposes) {
-        w = steps_take(steps, problem->columns * problem->rows);
-        step_from_workspace(add_transpose(1, problem->columns, problem->rows, steps), QDNN_OPERAND_REPACKED,
-                            w);
+        const uint64_t experts = spec->product.grouped ? problem->experts : 1;
+        w = steps_take(steps, experts * problem->columns * problem->rows);
+        step_from_workspace(add_transpose(experts, problem->columns, problem->rows, steps),
+                            QDNN_OPERAND_REPACKED, w);
     }
+    if (spec->product.grouped)
+        add_routes(&best, problem, steps);
     kernel_step *step = steps_add(steps, row, &best, problem);
-    step_follows_rows(step, 1, 1, (uint64_t)step->spec.integer.tile);
+    if (!spec->product.grouped)
+        step_follows_rows(step, 1, 1, (uint64_t)step->spec.integer.tile);
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x.codes);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);

@@ -152,18 +152,24 @@ static ptx_val sum_of_own_row(ptx_builder *b, const int_lines *l, const ptx_val 
     return mine;
 }
 
-static void finish(ptx_builder *b, const int_lines *l)
+/* The sum that thread i has of row i and one column of w. */
+static ptx_val column_sum(ptx_builder *b, const int_lines *l, const int_results *r, ptx_val lane)
 {
-    ptx_val lane = ptx_laneid(b), none = {0};
-    int_results r = int_results_begin(b, l->spec, &l->args);
-    ptx_val sum = sum_of_own_row(b, l, l->sums, lane);
+    ptx_val none = {0}, sum = sum_of_own_row(b, l, l->sums, lane);
     ptx_val x_sum = l->spec->integer.w_zero ? sum_of_own_row(b, l, l->x_sums, lane) : none;
     ptx_val w_sum = l->spec->integer.x_zero ? int_lines_join(b, l->w_sum) : none;
-    ptx_val row = ptx_add(b, l->first_row, ptx_cvt(b, PTX_U64, lane));
-    ptx_if(b, ptx_setp_and(b, PTX_LT, row, l->args.m, ptx_setp(b, PTX_LT, lane, l->rows)));
-    int_column c = int_column_begin(b, &r, l->column);
-    int_store(b, &r, &c, row, int_without_zeros(b, &r, sum, x_sum, w_sum));
-    ptx_end_if(b);
+    return int_without_zeros(b, r, sum, x_sum, w_sum);
+}
+
+static void sums_begin(ptx_builder *b, int_lines *l)
+{
+    for (int i = 0; i < l->rows; i++) {
+        l->sums[i] = zero_variable(b);
+        if (l->spec->integer.w_zero)
+            l->x_sums[i] = zero_variable(b);
+    }
+    if (l->spec->integer.x_zero)
+        l->w_sum = zero_variable(b);
 }
 
 static int_lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -171,28 +177,38 @@ static int_lines lines_begin(ptx_builder *b, const kernel_row *row, const kernel
     int_lines l = {.spec = spec, .rows = spec->integer.tile, .args = int_declare(b, row, spec)};
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5);
     l.column = ptx_cvt(b, PTX_U64, ptx_mad(b, ptx_ctaid_x(b), WARPS, warp));
-    l.first_row = ptx_cvt(b, PTX_U64, ptx_mul(b, ptx_ctaid_y(b), l.rows));
+    l.of_y = int_rows_of_block(b, spec, &l.args, (unsigned)l.rows);
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, l.column, l.args.n));
     l.x = int_matrix_begin(b, spec->integer.x_codes, l.args.all.operand[QDNN_OPERAND_X], l.args.m, l.args.k);
-    l.w = int_matrix_begin(b, spec->integer.w_codes, l.args.all.operand[QDNN_OPERAND_CODES], l.args.n,
-                           l.args.k);
-    for (int i = 0; i < l.rows; i++) {
-        l.sums[i] = zero_variable(b);
-        if (spec->integer.w_zero)
-            l.x_sums[i] = zero_variable(b);
-    }
-    if (spec->integer.x_zero)
-        l.w_sum = zero_variable(b);
+    l.w = int_weights_begin(b, spec, &l.args, &l.of_y);
+    sums_begin(b, &l);
     return l;
 }
 
 void emit_int_lines(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
     ptx_minnctapersm(b, 4); /* up to 128 registers */
-    int_lines l = lines_begin(b, row, spec);
-    ptx_val w_row = int_row_that_exists(b, &l.w, l.column), x_rows[INT_LINES_MAX];
+    int_lines l = lines_begin(b, row, spec), second = l;
+    ptx_val lane = ptx_laneid(b), w_row = int_row_that_exists(b, &l.w, l.column), x_rows[INT_LINES_MAX],
+            sums[2] = {{0}};
     for (int i = 0; i < l.rows; i++)
-        x_rows[i] = int_row_of_block(b, &l.x, l.first_row, i);
+        x_rows[i] = int_x_row(b, spec, &l.x, &l.of_y, i);
+    ptx_val other_row =
+        spec->epilogue.gated ? int_row_that_exists(b, &l.w, ptx_add(b, l.column, l.args.n)) : w_row;
+    l.w.pitch = second.w.pitch = row_tile_size(b, &l.of_y, l.w.pitch);
+    const int_results r = int_results_of_rows(b, spec, &l.args, &l.of_y);
     int_lines_add(b, &l, w_row, x_rows);
-    finish(b, &l);
+    sums[0] = column_sum(b, &l, &r, lane);
+    if (spec->epilogue.gated) {
+        sums_begin(b, &second);
+        int_lines_add(b, &second, other_row, x_rows);
+        sums[1] = column_sum(b, &second, &r, lane);
+    }
+    ptx_val i = ptx_cvt(b, PTX_U64, lane), has = row_tile_has(b, &l.of_y, i);
+    has = ptx_setp_and(b, PTX_LT, lane, l.rows, has);
+    ptx_val m = row_tile_row(b, &l.of_y, i, has);
+    ptx_if(b, has);
+    int_column c = int_column_begin(b, &r, l.column);
+    int_store(b, &r, &c, m, sums);
+    ptx_end_if(b);
 }

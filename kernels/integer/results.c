@@ -8,10 +8,48 @@ gemm_args int_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *
 {
     gemm_args a = {.all = kernel_declare(b, row, spec)};
     a.m = a.all.number[NUMBER_M];
-    a.n = a.outputs = a.y_stride = a.all.number[NUMBER_ROWS];
+    a.outputs = a.all.number[NUMBER_ROWS];
+    a.n = a.y_stride = spec->epilogue.gated ? ptx_shr(b, a.outputs, 1) : a.outputs;
     a.k = a.x_stride = a.all.number[NUMBER_COLUMNS];
     return a;
 }
+
+/* ---- Rows and experts ---- */
+
+row_tile int_rows_of_block(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, unsigned rows)
+{
+    if (spec->product.grouped)
+        return row_tile_of_block(b, args);
+    row_tile t = {.first = ptx_mul_wide(b, ptx_ctaid_y(b), ptx_u32(b, rows))};
+    t.count = ptx_sub(b, args->m, t.first);
+    return t;
+}
+
+ptx_val int_x_row(ptx_builder *b, const kernel_spec *spec, const int_matrix *x, const row_tile *rows, int i)
+{
+    if (!spec->product.grouped)
+        return int_row_of_block(b, x, rows->first, i);
+    ptx_val place = ptx_u64(b, (uint64_t)i), row = row_tile_row(b, rows, place, row_tile_has(b, rows, place));
+    return int_row_that_exists(b, x, x_row_of(b, spec, row));
+}
+
+int_matrix int_weights_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args,
+                             const row_tile *rows)
+{
+    ptx_val base = args->all.operand[QDNN_OPERAND_CODES];
+    if (spec->product.grouped) {
+        ptx_val pitch = ptx_cvt(b, PTX_U64, int_row_bytes(b, spec->integer.w_codes, args->k));
+        base = ptx_mad(b, rows->expert, ptx_mul(b, args->outputs, pitch), base);
+    }
+    return int_matrix_begin(b, spec->integer.w_codes, base, args->outputs, args->k);
+}
+
+ptx_val int_output_of_stack(ptx_builder *b, const gemm_args *args, const row_tile *rows, ptx_val output)
+{
+    return rows->expert.kind == PTX_NOTHING ? output : ptx_mad(b, rows->expert, args->outputs, output);
+}
+
+/* ---- Results ---- */
 
 static ptx_val number_s32(ptx_builder *b, const gemm_args *args, kernel_number number)
 {
@@ -47,6 +85,14 @@ int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gem
     return r;
 }
 
+int_results int_results_of_rows(ptx_builder *b, const kernel_spec *spec, const gemm_args *args,
+                                const row_tile *rows)
+{
+    int_results r = int_results_begin(b, spec, args);
+    r.rows = *rows;
+    return r;
+}
+
 static ptx_val load_of_column(ptx_builder *b, const int_results *r, ptx_type type, qdnnOperand_t operand,
                               ptx_val n)
 {
@@ -62,8 +108,10 @@ int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n)
     if (is_requantized(spec))
         c.multiplier = spec->integer.multipliers ? load_of_column(b, r, PTX_F32, QDNN_OPERAND_MULTIPLIER, n)
                                                  : r->args->all.number[NUMBER_MULTIPLIER];
-    if (is_scaled(spec) && !int_is_grouped(spec))
-        c.scale = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, n);
+    for (int i = 0; i <= (spec->epilogue.gated ? 1 : 0) && is_scaled(spec) && !int_is_grouped(spec); i++) {
+        ptx_val output = int_output_of_stack(b, r->args, &r->rows, i ? ptx_add(b, n, r->args->n) : n);
+        c.scale[i] = load_of_column(b, r, PTX_F32, QDNN_OPERAND_SCALE, output);
+    }
     return c;
 }
 
@@ -90,25 +138,26 @@ static ptx_val requantized(ptx_builder *b, const int_results *r, const int_colum
 }
 
 /* Each row has a scale of x. Sums of groups start at +0, so they are never -0: none of their products is too small for f32. */
-static ptx_val scaled(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
+static ptx_val scaled(ptx_builder *b, const int_results *r, ptx_val of_x, ptx_val of_w, ptx_val sum)
 {
-    ptx_val of_x =
-        ptx_ld_global_nc(b, PTX_F32, ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], m, 4), 0);
-    if (c->scale.kind == PTX_NOTHING)
+    if (of_w.kind == PTX_NOTHING)
         return ptx_mul(b, sum, of_x);
-    ptx_val first = r->spec->integer.w_scale_first ? c->scale : of_x,
-            second = r->spec->integer.w_scale_first ? of_x : c->scale;
+    ptx_val first = r->spec->integer.w_scale_first ? of_w : of_x,
+            second = r->spec->integer.w_scale_first ? of_x : of_w;
     return ptx_mul(b, ptx_mul(b, ptx_cvt_rn(b, PTX_F32, sum), first), second);
 }
 
-void int_store(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, ptx_val sum)
+void int_store(ptx_builder *b, const int_results *r, const int_column *c, ptx_val m, const ptx_val *sums)
 {
-    if (is_scaled(r->spec)) {
-        ptx_val s = scaled(b, r, c, m, sum);
-        epilogue_store(b, &r->epilogue, m, c->n, &s, (ptx_val){0});
+    if (!is_scaled(r->spec)) {
+        int_store_at(b, r, c, ptx_mad(b, m, r->args->y_stride, c->n), sums[0]);
         return;
     }
-    int_store_at(b, r, c, ptx_mad(b, m, r->args->y_stride, c->n), sum);
+    ptx_val at = ptx_at(b, r->args->all.operand[QDNN_OPERAND_X_SCALE], x_row_of(b, r->spec, m), 4);
+    ptx_val of_x = ptx_ld_global_nc(b, PTX_F32, at, 0), s[2] = {{0}};
+    for (int i = 0; i <= (r->spec->epilogue.gated ? 1 : 0); i++)
+        s[i] = row_tile_sum(b, &r->rows, scaled(b, r, of_x, c->scale[i], sums[i]));
+    epilogue_store(b, &r->epilogue, m, c->n, s, r->rows.expert);
 }
 
 void int_store_at(ptx_builder *b, const int_results *r, const int_column *c, ptx_val at, ptx_val sum)

@@ -260,7 +260,8 @@ static ptx_val tile_count(ptx_builder *b, const tile *t)
 
 static void main_loop(ptx_builder *b, tile *t)
 {
-    ptx_val tiles = tile_count(b, t), left = few_tiles(t) == 1 ? (ptx_val){0} : ptx_var(b, tiles);
+    ptx_val tiles = row_tile_size(b, &t->fill.rows, tile_count(b, t)),
+            left = few_tiles(t) == 1 ? (ptx_val){0} : ptx_var(b, tiles);
     if (!t->fill.is_conv) {
         ptx_uniform(b);
         ptx_if(b, ptx_setp(b, PTX_NE, tiles, 0));
@@ -333,13 +334,33 @@ static void put_sums(ptx_builder *b, const tile *t, const exchange *e, unsigned 
 typedef struct owned {
     int count;
     int_column column[2];
+    ptx_val
+        place; /* u32: of the first among the sums of a row; of a gated pair, that of the other is 8 further */
     ptx_val exists[2], w_sum[2];
 } owned;
+
+/* Of gated pairs, eight columns of one half of w's outputs and of the other take turns, so that a row has fewer than 33 pairs. */
+static owned owned_pairs(ptx_builder *b, const tile *t, const int_results *r, const exchange *e,
+                         ptx_val first, ptx_val lane)
+{
+    owned o = {.count = 1};
+    ptx_val n = ptx_add(b, first, ptx_cvt(b, PTX_U64, lane)), last = ptx_sub(b, t->columns, ptx_u64(b, 1));
+    o.place = ptx_add(b, lane, ptx_and(b, lane, ~7u));
+    o.exists[0] = ptx_setp_and(b, PTX_LT, n, t->columns, ptx_setp(b, PTX_LT, lane, e->columns / 2));
+    o.column[0] = int_column_begin(b, r, ptx_min(b, n, last));
+    for (int i = 0; i < 2 && t->spec->integer.x_zero; i++) {
+        ptx_val at = ptx_at(b, e->w_sums, ptx_min(b, o.place, e->columns - 9), 4);
+        o.w_sum[i] = ptx_ld_shared(b, PTX_S32, at, i * 32);
+    }
+    return o;
+}
 
 static owned owned_begin(ptx_builder *b, const tile *t, const int_results *r, const exchange *e,
                          ptx_val first, ptx_val lane)
 {
-    owned o = {.count = (int)e->columns / 32};
+    if (t->spec->epilogue.gated)
+        return owned_pairs(b, t, r, e, first, lane);
+    owned o = {.count = (int)e->columns / 32, .place = lane};
     ptx_val last = ptx_sub(b, t->columns, ptx_u64(b, 1));
     for (int i = 0; i < o.count; i++) {
         ptx_val place = i ? ptx_add(b, lane, 32 * i) : lane,
@@ -365,28 +386,46 @@ static ptx_val without_padding(ptx_builder *b, const tile *t, ptx_val sum, ptx_v
     return rest;
 }
 
+/* The number of row i (u64) of the block's rows; *has: whether it exists. */
+static ptx_val row_of_y(ptx_builder *b, const tile *t, ptx_val i, ptx_val *has)
+{
+    if (t->spec->product.grouped) {
+        *has = row_tile_has(b, &t->fill.rows, i);
+        return row_tile_row(b, &t->fill.rows, i, *has);
+    }
+    ptx_val m = ptx_add(b, t->fill.first_row, i);
+    *has = ptx_setp(b, PTX_LT, m, t->args.m);
+    return m;
+}
+
 /* Stores sixteen rows of the warp's sums, one row at a time, with neighbouring threads on adjacent
  * columns. */
 static void store_rows(ptx_builder *b, const tile *t, const int_results *r, const exchange *e, const owned *o,
-                       unsigned block, ptx_val first_row, ptx_val lane)
+                       unsigned block, ptx_val first_row)
 {
     if (t->side == 128)
         ptx_rolled(b); /* the sums of the other rows are still in registers */
-    ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, 16), 1);
-    ptx_val m = ptx_add(b, ptx_add(b, first_row, ptx_u64(b, block * 16)), ptx_cvt(b, PTX_U64, i));
+    ptx_val i = ptx_for(b, ptx_u32(b, 0), ptx_u32(b, 16), 1), has;
+    ptx_val m = row_of_y(
+        b, t, ptx_add(b, ptx_add(b, first_row, ptx_u64(b, block * 16)), ptx_cvt(b, PTX_U64, i)), &has);
     ptx_uniform(b);
-    ptx_break_unless(b, ptx_setp(b, PTX_LT, m, t->args.m));
-    ptx_val x_sum = {0}, from = ptx_at(b, e->sums, ptx_mad(b, i, ptx_u32(b, e->pitch), lane), 4);
+    ptx_break_unless(b, has);
+    ptx_val x_sum = {0}, from = ptx_at(b, e->sums, ptx_mad(b, i, ptx_u32(b, e->pitch), o->place), 4);
+    const ptx_type type = int_is_grouped(t->spec) ? PTX_F32 : PTX_S32;
     if (t->spec->integer.w_zero)
         x_sum = ptx_ld_shared(b, PTX_S32, ptx_at(b, e->x_sums, i, 4), (int)block * 64);
     for (int c = 0; c < o->count; c++) {
+        ptx_val sums[2] = {{0}};
         ptx_if(b, o->exists[c]);
-        ptx_val sum = ptx_ld_shared(b, int_is_grouped(t->spec) ? PTX_F32 : PTX_S32, from, c * 128);
-        if (spreads_nibbles(b, t))
-            sum = ptx_shr(b, sum, 8);
-        if (is_nibbles(t))
-            sum = without_padding(b, t, sum, m, o->column[c].n);
-        int_store(b, r, &o->column[c], m, int_without_zeros(b, r, sum, x_sum, o->w_sum[c]));
+        for (int half = 0; half <= (t->spec->epilogue.gated ? 1 : 0); half++) {
+            ptx_val sum = ptx_ld_shared(b, type, from, c * 128 + half * 32);
+            if (spreads_nibbles(b, t))
+                sum = ptx_shr(b, sum, 8);
+            if (is_nibbles(t))
+                sum = without_padding(b, t, sum, m, o->column[c].n);
+            sums[half] = int_without_zeros(b, r, sum, x_sum, o->w_sum[half ? 1 : c]);
+        }
+        int_store(b, r, &o->column[c], m, sums);
         ptx_end_if(b);
     }
     ptx_end_for(b);
@@ -410,9 +449,10 @@ static void store_tile(ptx_builder *b, const tile *t)
 {
     quarter q = quarter_begin(b, t);
     ptx_val lane = ptx_laneid(b);
-    ptx_val first_row = ptx_add(b, t->fill.first_row, ptx_cvt(b, PTX_U64, q.row));
-    ptx_val first_column = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, q.column));
-    int_results r = int_results_begin(b, t->spec, &t->args);
+    ptx_val first_row = ptx_cvt(b, PTX_U64, q.row);
+    ptx_val column = t->spec->epilogue.gated ? ptx_shr(b, q.column, 1) : q.column;
+    ptx_val first_column = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, column));
+    int_results r = int_results_of_rows(b, t->spec, &t->args, &t->fill.rows);
     exchange e = exchange_begin(b, t, q.warp);
     put_zero_sums(b, t, &e, lane);
     ptx_syncwarp(b);
@@ -420,7 +460,7 @@ static void store_tile(ptx_builder *b, const tile *t)
     for (unsigned i = 0; i < t->m_blocks; i++) {
         put_sums(b, t, &e, i, lane);
         ptx_syncwarp(b);
-        store_rows(b, t, &r, &e, &o, i, first_row, lane);
+        store_rows(b, t, &r, &e, &o, i, first_row);
         ptx_syncwarp(b);
     }
 }
@@ -463,14 +503,18 @@ static void operands_begin(ptx_builder *b, tile *t)
     fill *f = &t->fill;
     const kernel_args *all = &t->args.all;
     ptx_val x_block = ptx_ctaid_x(b), y_block = ptx_ctaid_y(b), codes = all->operand[QDNN_OPERAND_CODES];
-    f->first_row = ptx_mul_wide(b, f->is_conv ? x_block : y_block, ptx_u32(b, t->side));
-    f->first_column = ptx_mul_wide(b, f->is_conv ? y_block : x_block, ptx_u32(b, t->side));
+    const unsigned columns = t->spec->epilogue.gated ? t->side / 2 : t->side;
+    if (t->spec->product.grouped)
+        f->rows = row_tile_of_block(b, &t->args);
+    else
+        f->first_row = ptx_mul_wide(b, f->is_conv ? x_block : y_block, ptx_u32(b, t->side));
+    f->first_column = ptx_mul_wide(b, f->is_conv ? y_block : x_block, ptx_u32(b, columns));
     t->columns = f->is_conv ? all->number[NUMBER_CONV_OUTPUTS] : t->args.n;
     t->first_output = ptx_u64(b, 0);
     if (!f->is_conv) {
         f->x =
             int_matrix_begin(b, t->spec->integer.x_codes, all->operand[QDNN_OPERAND_X], t->args.m, t->args.k);
-        f->w = int_matrix_begin(b, t->spec->integer.w_codes, codes, t->columns, t->args.k);
+        f->w = int_weights_begin(b, t->spec, &t->args, &f->rows);
         return;
     }
     const unsigned bytes = fill_window_bytes(t->spec);

@@ -49,12 +49,12 @@ static void addresses_begin(ptx_builder *b, tile *t, ptx_val warp_row, ptx_val w
 static void scales_begin(ptx_builder *b, tile *t, ptx_val warp_column)
 {
     const unsigned bytes = scale_bytes(t->spec->stored.scale);
-    ptx_val pair = ptx_shl(b, ptx_and(b, ptx_laneid(b), 3), 1), last = ptx_sub(b, t->columns, ptx_u64(b, 1));
-    ptx_val first = ptx_add(b, t->fill.first_column, ptx_cvt(b, PTX_U64, ptx_add(b, warp_column, pair)));
+    ptx_val pair = ptx_shl(b, ptx_and(b, ptx_laneid(b), 3), 1), first = ptx_add(b, warp_column, pair);
     ptx_val groups = ptx_cvt(b, PTX_U64, t->group_count);
     for (unsigned j = 0; j < t->n_blocks; j++)
         for (unsigned e = 0; e < 2; e++) {
-            ptx_val n = ptx_min(b, ptx_add(b, first, ptx_u64(b, j * 8 + e)), last);
+            ptx_val i = j || e ? ptx_add(b, first, j * 8 + e) : first;
+            ptx_val n = int_output_of_stack(b, &t->args, &t->fill.rows, fill_output(b, &t->fill, i));
             t->scales[j][e] =
                 ptx_at(b, t->args.all.operand[QDNN_OPERAND_SCALE], ptx_mul(b, n, groups), bytes);
         }

@@ -311,8 +311,12 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
                          rule_text text)
 {
     const kernel_operation operation = kernel_operation_of(item->row);
+    const bool is_stack = spec->product.grouped;
+    char x_rows[48] = "m";
     if (!item->row->operation->size || item->row->operation->text)
         return false;
+    if (spec->product.x_share > 1)
+        snprintf(x_rows, sizeof x_rows, "ceil(m / %" PRIu64 ")", spec->product.x_share);
     if (operation == KERNEL_TRANSPOSE)
         put(text, "m * rows * columns");
     else if (is_of_largest(operation) && (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX))
@@ -321,17 +325,21 @@ static bool integer_size(const tool_item *item, const kernel_spec *spec, int ope
         put(text, "m / (conv_out_h * conv_out_w) * conv_channels * conv_h * conv_w");
     else if (operand == QDNN_OPERAND_X || operand == QDNN_OPERAND_CODES)
         put_code_rows(operand == QDNN_OPERAND_X ? spec->integer.x_codes : spec->integer.w_codes,
-                      operand == QDNN_OPERAND_X ? "m" : "rows", text);
+                      operand == QDNN_OPERAND_X ? x_rows : "rows", text);
     else if (operand == QDNN_OPERAND_SCALE && operation == KERNEL_W4A8)
         put(text, "%u * rows * ceil(columns / %" PRIu64 ")", align, spec->stored.group_size);
+    else if (operand == QDNN_OPERAND_SCALE)
+        put(text, "%u * rows", align);
     else if (operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_RESIDUAL)
-        put_array(text, align, "m * rows");
+        put_array(text, align, spec->epilogue.gated ? "m * rows / 2" : "m * rows");
     else if (operand == QDNN_OPERAND_X_SCALE)
+        put(text, "4 * %s", x_rows);
+    else if (operand == QDNN_OPERAND_EXPERT_INDEX || operand == QDNN_OPERAND_ROW_WEIGHT)
         put(text, "4 * m");
     else if (operand == QDNN_OPERAND_ALPHA && spec->epilogue.alpha != QDNN_ALPHA_COLUMN)
         put(text, "4");
     else
-        put(text, "%u * rows", align);
+        put(text, is_stack ? "%u * experts * rows" : "%u * rows", align);
     return true;
 }
 
