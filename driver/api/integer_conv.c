@@ -124,10 +124,12 @@ qdnnStatus_t qdnnCreateIntegerConvPlan(qdnnHandle_t handle, qdnnIntegerDescripto
     CHECK_TENSOR(y);
     CHECK_NOT_NULL(plan);
     request r = {.row = kernel_find("int8_conv2d"), .spec = kernel_spec_default()};
-    static const qdnnIntegerAttribute_t others[] = {QDNN_INTEGER_ALPHA, QDNN_INTEGER_ACTIVATION,
-                                                    QDNN_INTEGER_RESIDUAL};
+    static const qdnnIntegerAttribute_t others[] = {QDNN_INTEGER_ALPHA,    QDNN_INTEGER_ACTIVATION,
+                                                    QDNN_INTEGER_RESIDUAL, QDNN_INTEGER_GATED,
+                                                    QDNN_INTEGER_EXPERTS,  QDNN_INTEGER_SLOTS,
+                                                    QDNN_INTEGER_ROW_WEIGHT};
     CHECK_STATUS(check_types(x, w, y));
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         CHECK_STATUS(integer_refuse(integer, others[i], r.row->operation_name));
     CHECK_STATUS(set_shape(integer, x, w, y, &r));
     CHECK_STATUS(integer_set_codes(integer, x->type, y->type, &r));

@@ -266,6 +266,7 @@ TEST_CASE(ApiDescriptors, MatmulAttributesHaveTheirRanges)
         [QDNN_MATMUL_PREPACKED] = {0, {0, 1}, 2},
         [QDNN_MATMUL_X_SCALE] = {0, {0, 1}, 2},
         [QDNN_MATMUL_QUANTIZE_X] = {0, {0, QDNN_DATA_F8E4M3, QDNN_DATA_F8E5M2}, 3},
+        [QDNN_MATMUL_SLOTS] = {1, {1, 2, 31, 32}, 4, true},
     };
     qdnnMatmulDescriptor_t m = NULL;
     OK(qdnnCreateMatmulDescriptor(&m));

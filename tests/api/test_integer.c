@@ -17,6 +17,7 @@ TEST_CASE(ApiInteger, Defaults)
         [QDNN_INTEGER_GROUP_SIZE] = 128, [QDNN_INTEGER_STRIDE_H] = 1,
         [QDNN_INTEGER_STRIDE_W] = 1,     [QDNN_INTEGER_DILATION_H] = 1,
         [QDNN_INTEGER_DILATION_W] = 1,   [QDNN_INTEGER_GROUPS] = 1,
+        [QDNN_INTEGER_SLOTS] = 1,
     };
     qdnnIntegerDescriptor_t d = NULL;
     OK(qdnnCreateIntegerDescriptor(&d));
@@ -65,6 +66,10 @@ TEST_CASE(ApiInteger, ValuesOutOfBounds)
         {QDNN_INTEGER_DILATION_H, 32767, {0, 32768}, "QDNN_INTEGER_DILATION_H is"},
         {QDNN_INTEGER_DILATION_W, 2, {0, 32768}, "QDNN_INTEGER_DILATION_W is"},
         {QDNN_INTEGER_GROUPS, 4, {0, (1 << 20) + 1}, "QDNN_INTEGER_GROUPS is"},
+        {QDNN_INTEGER_GATED, 1, {-1, 2}, "QDNN_INTEGER_GATED is"},
+        {QDNN_INTEGER_EXPERTS, 8, {-1, (1 << 20) + 1}, "QDNN_INTEGER_EXPERTS is"},
+        {QDNN_INTEGER_SLOTS, 32, {0, 33}, "QDNN_INTEGER_SLOTS is"},
+        {QDNN_INTEGER_ROW_WEIGHT, 1, {-1, 2}, "QDNN_INTEGER_ROW_WEIGHT is"},
     };
     _Static_assert(sizeof cases / sizeof cases[0] == QDNN_INTEGER_ATTRIBUTE_COUNT, "every attribute");
     qdnnIntegerDescriptor_t d = NULL;
@@ -81,7 +86,7 @@ TEST_CASE(ApiInteger, ValuesOutOfBounds)
         }
     }
     check_refused(qdnnSetIntegerAttribute(d, QDNN_INTEGER_ATTRIBUTE_COUNT, 0),
-                  QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is 21");
+                  QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "attribute is 25");
     OK(qdnnDestroyIntegerDescriptor(d));
 }
 
@@ -127,6 +132,13 @@ static const refused products[] = {
     {"bias_of_numbers", {I8, 4, 8}, {I8, 4, 8}, {F32, 4, 4}, QDNN_INTEGER_BIAS_TYPE, I32, NOT, "must be f32, f16 or bf16"},
     {"activation_of_codes", {I8, 4, 8}, {I8, 4, 8}, {I8, 4, 4}, QDNN_INTEGER_ACTIVATION, 1, NOT, "quant.int8.qmatmul does not have"},
     {"multipliers_of_numbers", {I8, 4, 8}, {I8, 4, 8}, {F32, 4, 4}, QDNN_INTEGER_MULTIPLIERS, 1, NOT, "quant.w8a8.matmul does not"},
+    {"experts_of_one_matrix", {I8, 4, 8}, {I8, 4, 8}, {F32, 4, 4}, QDNN_INTEGER_EXPERTS, 2, SHAPE, "w has 2 dimensions; it must have 3, the experts first"},
+    {"slots_alone", {I8, 4, 8}, {I8, 4, 8}, {F32, 8, 4}, QDNN_INTEGER_SLOTS, 2, QDNN_STATUS_BAD_PARAM, "QDNN_INTEGER_SLOTS is 2, and QDNN_INTEGER_EXPERTS is 0"},
+    {"odd_pairs", {I8, 4, 8}, {I8, 5, 8}, {F32, 4, 2}, QDNN_INTEGER_GATED, 1, SHAPE, "w has 5 outputs; it must have an even number"},
+    {"y_of_pairs", {I8, 4, 8}, {I8, 6, 8}, {F32, 4, 6}, QDNN_INTEGER_GATED, 1, SHAPE, "y is [4, 6]; it must be [4, 3]"},
+    {"experts_of_codes", {I8, 4, 8}, {I8, 4, 8}, {I8, 4, 4}, QDNN_INTEGER_EXPERTS, 2, NOT, "quant.int8.qmatmul does not have"},
+    {"experts_of_i4", {I4, 4, 8}, {I4, 4, 8}, {F32, 4, 4}, QDNN_INTEGER_EXPERTS, 2, NOT, "quant.w4a4.matmul does not have"},
+    {"pairs_of_i4", {I4, 4, 8}, {I4, 4, 8}, {F32, 4, 2}, QDNN_INTEGER_GATED, 1, NOT, "quant.w4a4.matmul does not have"},
     {"kn_of_i4", {I8, 4, 8}, {I4, 8, 4}, {F32, 4, 4}, QDNN_INTEGER_TRANSPOSE_W, 0, NOT, "takes w as [N, K]"},
     {"k_0_of_numbers", {F32, 4, 0}, {I8, 4, 0}, {F32, 4, 4}, 0, 1, BOUND, "K is 0"},
     {"k_too_large", {I8, 1, LARGEST + 1}, {I8, 1, LARGEST + 1}, {I8, 1, 1}, 0, 1, BOUND, "K is 2147418113; it must be at most 2^31 - 2^16"},

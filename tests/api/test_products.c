@@ -334,6 +334,12 @@ TEST_CASE(ApiProducts, StacksAndLoraThatCannotBe)
         check_refused(&p, QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
                       "QDNN_MATMUL_LORA_RANK is 1048576, with M = 1125899906842624; fix: ");
         small_product_set(&p, QDNN_MATMUL_LORA_RANK, 0);
+        OK(qdnnSetTensorDescriptor(p.x, QDNN_DATA_F32, 2, (const int64_t[]){M, K}, NULL));
+        OK(qdnnSetTensorDescriptor(p.y, QDNN_DATA_F32, 2, (const int64_t[]){2 * M, N}, NULL));
+        small_product_set(&p, QDNN_MATMUL_SLOTS, 2);
+        check_refused(&p, QDNN_STATUS_BAD_PARAM,
+                      "QDNN_MATMUL_SLOTS is 2, and QDNN_MATMUL_EXPERTS is 0; slots belong to a grouped product");
+        small_product_set(&p, QDNN_MATMUL_SLOTS, 1);
         small_product_set(&p, QDNN_MATMUL_EXPERTS, 2);
         check_refused(&p, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
                       "w has 2 dimensions; it must have 3, the experts first");
