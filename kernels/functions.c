@@ -94,6 +94,16 @@ ptx_val emit_exp(ptx_builder *b, ptx_val x)
     return unless_nan(b, x, ptx_mul(b, exp_scaled(b, &v), scale));
 }
 
+ptx_val emit_exp16(ptx_builder *b, ptx_val x)
+{
+    static const uint32_t coefficients[] = {0x3C1D0166, 0x3D64FE24, 0x3E7601BC, 0x3F317096, 0x3F800000};
+    ptx_val clamped = ptx_max(b, x, ptx_f32(b, -80.0f)), log2e = number(b, 0x3FB8AA3B);
+    reduced v = {.t = ptx_fma(b, clamped, log2e, ptx_f32(b, ROUNDER))};
+    v.n = ptx_sub(b, ptx_f32(b, ROUNDER), v.t);
+    v.r = ptx_fma(b, clamped, log2e, v.n);
+    return scale_by(b, horner(b, coefficients, 5, v.r), &v);
+}
+
 ptx_val emit_tanh(ptx_builder *b, ptx_val x)
 {
     static const uint32_t coefficients[] = {0xBD51D861, 0x3E086CBA, 0xBEAAAA83};

@@ -2,8 +2,10 @@
 #include <qdnn/attention.h>
 
 #include <math.h>
+#include <stdio.h>
 
 #include "driver/api/cache.h"
+#include "driver/api/matmul.h"
 #include "driver/api/plan.h"
 #include "driver/api/rows.h"
 #include "driver/base/check.h"
@@ -65,20 +67,63 @@ static qdnnStatus_t check_settings(const qdnnAttention_t *a)
     return check_mask(a);
 }
 
+/* ---- Modes ---- */
+
+/* As for products, only the type of x, the SM and the handle have a say. */
+static bool is_tensor(qdnnHandle_t handle, qdnnAttentionMode_t mode, qdnnDataType_t x)
+{
+    return mode == QDNN_ATTENTION_TENSOR || (mode == QDNN_ATTENTION_AUTO && handle->math != QDNN_MATH_EXACT &&
+                                             tensor_has_type(handle->context->target->number, x));
+}
+
+static qdnnStatus_t check_tensor(qdnnHandle_t handle, qdnnAttentionMode_t mode, qdnnDataType_t x)
+{
+    const ptx_sm *sm = handle->context->target;
+    if (mode != QDNN_ATTENTION_TENSOR || tensor_has_type(sm->number, x))
+        return QDNN_STATUS_SUCCESS;
+    if (x != QDNN_DATA_F16 && x != QDNN_DATA_BF16)
+        return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                          "x is %s, and QDNN_ATTENTION_TENSOR takes f16 or bf16; fix: convert x, or use "
+                          "QDNN_ATTENTION_EXACT",
+                          qdnnGetDataTypeName(x));
+    return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
+                      "x is %s, for which %s has no tensor cores; fix: give x in f16, or use "
+                      "QDNN_ATTENTION_EXACT",
+                      qdnnGetDataTypeName(x), sm->name);
+}
+
+static void describe(qdnnPlan_t plan, qdnnAttentionMode_t mode, const request *r)
+{
+    const bool tensor = r->spec.attention.tensor;
+    const char *reason = mode != QDNN_ATTENTION_AUTO ? "as asked for"
+                         : tensor                    ? "AUTO"
+                         : plan->handle->math == QDNN_MATH_EXACT
+                             ? "AUTO, and the handle asks for QDNN_MATH_EXACT"
+                         : r->spec.data == QDNN_DATA_F32 ? "AUTO, as x is f32"
+                                                         : "AUTO, as the SM has no tensor cores for x";
+    snprintf(plan->choice, sizeof plan->choice, "%s; %s",
+             tensor ? tensor_bits_on(plan->handle->context->target->number)
+                    : "exact: the same bits in every batch, on every SM",
+             reason);
+    plan->info.choice = plan->choice;
+}
+
+/* ---- Requests ---- */
+
 /* The nearest f32: the quotient in f64 is off by an ulp of f64 at most, and no 1 / sqrt(n) is that close to the middle of two f32. */
 static float usual_scale(uint64_t head_size)
 {
     return (float)(1.0 / sqrt((double)head_size));
 }
 
-static void set_attention(const qdnnAttention_t *a, request *r)
+static void set_attention(const qdnnAttention_t *a, bool tensor, request *r)
 {
     static const kernel_sees sees[] = {KERNEL_SEES_KEY_INDEX, KERNEL_SEES_LENGTH, KERNEL_SEES_RANGE,
                                        KERNEL_SEES_ALL};
     static const kernel_adds adds[] = {KERNEL_ADDS_NONE, KERNEL_ADDS_MASK, KERNEL_ADDS_SLOPED_MASK,
                                        KERNEL_ADDS_ALIBI};
     const float scale = a->scale != 0 ? a->scale : usual_scale(r->spec.kv.key_size);
-    r->spec.attention = (kernel_attention){.tensor = a->mode == QDNN_ATTENTION_TENSOR,
+    r->spec.attention = (kernel_attention){.tensor = tensor,
                                            .sees = sees[a->sees],
                                            .adds = adds[a->bias],
                                            .window = a->window != 0,
@@ -120,12 +165,12 @@ static qdnnStatus_t take_heads(row_extent x, row_extent y, request *r)
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Tokens that a thread block may take together: several save reading the keys again if they belong to one sequence, but
- * keep few tokens from filling the machine. */
-static uint64_t tokens_together(uint64_t tokens)
+/* Tokens that a thread block may take together (the kernel takes fewer if it must): several save reading the keys again if they
+ * belong to one sequence, but keep few tokens from filling the machine. */
+static uint64_t tokens_together(uint64_t tokens, bool tensor)
 {
-    enum { MANY = 16, MOST = 4 };
-    return tokens >= MANY ? MOST : 1;
+    enum { MANY = 16, MOST = 4, MOST_TENSOR = 64 };
+    return tokens < MANY ? 1 : tensor ? MOST_TENSOR : MOST;
 }
 
 static qdnnStatus_t make_request(qdnnHandle_t handle, const qdnnAttention_t *a,
@@ -141,11 +186,12 @@ static qdnnStatus_t make_request(qdnnHandle_t handle, const qdnnAttention_t *a,
     CHECK_STATUS(rows_of("x", x, &in));
     CHECK_STATUS(rows_of("y", y, &out));
     CHECK_STATUS(cache_take(keys, values, r, &format));
-    set_attention(a, r);
+    CHECK_STATUS(check_tensor(handle, a->mode, x->type));
+    set_attention(a, is_tensor(handle, a->mode, x->type), r);
     CHECK_STATUS(take_heads(in, out, r));
     r->spec.data = x->type;
     r->spec.epilogue.output = y->type;
-    r->spec.product.tile_rows = tokens_together(in.tokens);
+    r->spec.product.tile_rows = tokens_together(in.tokens, r->spec.attention.tensor);
     r->problem.multiprocessors = handle->context->device.multiprocessors;
     if (!values && !a->valueSize)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_NULL_POINTER,
@@ -187,6 +233,7 @@ qdnnStatus_t qdnnCreateAttentionPlan(qdnnHandle_t handle, const qdnnAttention_t 
     static const qdnnOperand_t numbers[] = {QDNN_OPERAND_SEQUENCE, QDNN_OPERAND_KEY_INDEX,
                                             QDNN_OPERAND_SEQUENCE_LENGTH, QDNN_OPERAND_VISIBLE,
                                             QDNN_OPERAND_PAGE_TABLE};
+    describe(*plan, settings.mode, &r);
     plan_typed(*plan, QDNN_OPERAND_X, x->type);
     plan_typed(*plan, QDNN_OPERAND_Y, y->type);
     plan_typed(*plan, QDNN_OPERAND_MASK, settings.maskType);

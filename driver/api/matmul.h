@@ -33,6 +33,11 @@ extern const matmul_way matmul_cublas, matmul_exact, matmul_tensor;
 /* matmul_tensor.c: whether the handle's SM has the instruction for the type of x. */
 bool matmul_tensor_has(qdnnHandle_t handle, const matmul_call *call);
 
+/* For x in f16 or bf16: on which SMs the bits of mode tensor are those of this one (null: it has no such mode), and whether
+ * its tensor cores take the type. */
+const char *tensor_bits_on(int sm);
+bool tensor_has_type(int sm, qdnnDataType_t x);
+
 /* Whether flat groups allow the codes to be prepacked. */
 qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);
 

@@ -156,12 +156,20 @@ static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *r
     return matmul_fill(plan, c, r);
 }
 
+const char *tensor_bits_on(int sm)
+{
+    return choice_on(sm, false);
+}
+
+bool tensor_has_type(int sm, qdnnDataType_t x)
+{
+    return choice_on(sm, false) && (x == QDNN_DATA_F16 || (x == QDNN_DATA_BF16 && has_bf16(sm)));
+}
+
 bool matmul_tensor_has(qdnnHandle_t handle, const matmul_call *c)
 {
     const int sm = handle->context->target->number;
-    if (!choice_on(sm, false))
-        return false;
-    return matmul_x_fp8(c) || c->x->type == QDNN_DATA_F16 || (c->x->type == QDNN_DATA_BF16 && has_bf16(sm));
+    return matmul_x_fp8(c) ? choice_on(sm, false) != NULL : tensor_has_type(sm, c->x->type);
 }
 
 const matmul_way matmul_tensor = {.choice = "tensor", .prepare = prepare, .fill = fill};

@@ -19,9 +19,12 @@ extern "C" {
 #endif
 
 typedef enum {
-    QDNN_ATTENTION_EXACT = 0, /* f32, in an order of its own: the same bits on every GPU */
+    QDNN_ATTENTION_AUTO =
+        0, /* TENSOR for queries in f16 or bf16 where the SM has tensor cores for them, else EXACT; EXACT
+                                everywhere if the handle asks for it (qdnnSetMath). No size has a say */
+    QDNN_ATTENTION_EXACT = 1, /* f32, in an order of its own: the same bits on every GPU */
     QDNN_ATTENTION_TENSOR =
-        1 /* on tensor cores, for queries in f16 or bf16: the same bits on GPUs of one family */
+        2 /* on tensor cores, for queries in f16 or bf16: the same bits on GPUs of one family */
 } qdnnAttentionMode_t;
 
 /* Which keys of its sequence a query sees. Keys are numbered from 0. */
@@ -72,10 +75,11 @@ typedef struct {
  *   KEY_INDEX, SEQUENCE_LENGTH or VISIBLE, as `sees` says
  *   MASK, SLOPE, SINK         read, if they are used
  *   Y                         written. A query that sees no keys gets 0
- * Few queries over a large cache are divided among more thread blocks, which takes a workspace and a second launch.
+ * Few queries over a large cache are divided among more thread blocks, which takes a workspace and a second launch. The plan's info
+ * says which mode was chosen.
  *   handle
  *   attention
- *   x        [tokens, heads, head size]: f32, f16 or bf16; f16 or bf16 in mode tensor. Up to 576 elements in a head. Only the first
+ *   x        [tokens, heads, head size]: f32, f16 or bf16; f16 or bf16 (from sm_80 on) in mode TENSOR. Up to 576 elements in a head. Only the first
  *            dimension may have a stride that is not packed, so x may be a part of wider rows
  *   keys     the head size is that of x; the heads of x are a multiple of those of the cache: neighbouring ones share a head
  *   values   heads of up to 512 elements. Pages, heads and quantization are those of the keys; strides and head size may
@@ -83,6 +87,7 @@ typedef struct {
  *   y        [tokens, heads, value size]: f32, f16, bf16; strides as those of x
  *   plan     receives it; qdnnDestroyPlan frees it, before the handle. It may be executed with fewer rows: fewer tokens
  * Returns what qdnnCreateScalePlan does; _BAD_PARAM_OUT_OF_BOUND for a member of `attention`, `keys` or `values` that is invalid;
+ * _NOT_SUPPORTED for mode TENSOR where x or the SM does not allow it;
  * _BAD_PARAM_SHAPE_MISMATCH for head sizes, heads or tokens that do not fit. */
 QDNN_API qdnnStatus_t qdnnCreateAttentionPlan(qdnnHandle_t handle, const qdnnAttention_t *attention,
                                               qdnnTensorDescriptor_t x, const qdnnKvCache_t *keys,

@@ -177,7 +177,8 @@ typedef struct {
     double emitSeconds;    /* spent writing PTX, or reading the bundle */
     double loadSeconds;    /* spent by the driver on loading the kernels */
     char settings[1024];   /* of its kernels: "data=f16 scale=f32 group_size=64 ..." */
-    const char *choice;    /* products: algorithm, kernel and reason; else ""; lives with the plan */
+    const char
+        *choice; /* products and attention: algorithm, kernel and reason; else ""; lives with the plan */
 } qdnnPlanInfo_t;
 
 /* Describes a plan.

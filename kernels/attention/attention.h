@@ -5,7 +5,8 @@
  *   keys.c             the keys and values of a tile: where they are, and their elements as numbers
  *   states.c           states of softmax (largest score, sum of weights, weighted sum of values), and how they are joined
  *   exact.c            mode exact: a warp takes a tile of 64 keys at a time, by fma
- *   join.c             the second launch, where the tiles of a row are divided among thread blocks
+ *   tensor.c           mode tensor: tensor.h has a map of it
+ *   join.c             the second launch, where the keys of a row are divided among thread blocks
  *
  * A thread block has a few rows: heads of queries that share a head of the cache, of one token or of neighbouring ones. Its
  * warps take consecutive tiles of keys, one each (a round); their states are joined in order. Where there are too few rows to
@@ -18,7 +19,8 @@
 enum {
     TILE_KEYS = 64,
     STRIP_TILES = 16,     /* of mode exact */
-    ATTENTION_ROWS = 4,   /* of a thread block */
+    TENSOR_TILES = 4,     /* tiles of a strip of mode tensor */
+    ATTENTION_ROWS = 4,   /* of a thread block in mode exact */
     ATTENTION_TOKENS = 4, /* likewise */
     UNIT_MAX = 8,         /* elements of a unit, which is loaded at once */
     UNITS_AT_ONCE = 32
@@ -47,8 +49,13 @@ typedef struct attention_shape {
     unsigned tokens;      /* of a thread block */
     unsigned rows;        /* heads * tokens, rounded up to a power of two */
     unsigned head_blocks; /* that share a head of the cache */
+    /* Mode tensor. A team of warps goes through keys together; each has 16 rows and some columns of the values. */
+    unsigned teams, row_tiles, column_parts;
+    unsigned chunk, slots; /* keys that are loaded at once; and how many times so many there is room for */
 } attention_shape;
 attention_shape attention_shape_of(const kernel_spec *spec);
+/* Keys of a state in the workspace: a tile of mode exact, a strip of mode tensor. */
+unsigned state_keys(const kernel_spec *spec);
 
 /* ---- What a token sees (seen.c) ---- */
 
@@ -110,6 +117,12 @@ typedef struct kv_place {
 void kv_fetch(ptx_builder *b, const kv_reader *r, const kv_place *places, unsigned count, kv_unit *units);
 /* The numbers of a unit as f32; zeros where the lane does not have the turn. */
 void kv_decode(ptx_builder *b, const kv_reader *r, const kv_unit *unit, unsigned turn, ptx_val *x);
+/* The numbers rounded to F16 or BF16, in pairs: u32, the first in the low half. Where the lane does not have the turn, they are
+ * arbitrary. */
+void kv_decode_pairs(ptx_builder *b, const kv_reader *r, const kv_unit *unit, qdnnDataType_t type,
+                     ptx_val *pairs);
+/* The address (u64) of a unit, and an offset that is added to it. */
+ptx_val kv_unit_address(ptx_builder *b, const kv_reader *r, const kv_place *place, int *offset);
 
 /* ---- States (states.c) ---- */
 
@@ -131,17 +144,22 @@ void state_join_all(ptx_builder *b, const row_state *s, ptx_val m, ptx_val l, un
 /* y of a column: what is left after the sink (f32; may be empty). */
 void state_finish(ptx_builder *b, const row_state *s, ptx_val sink, ptx_val *y);
 
-/* Where states of tiles are in the workspace, f32: [tokens, queries, tiles, value size] of o, then [tokens, queries, tiles, 2] of m, l. */
+/* exp(m - larger), where -Inf less -Inf counts as 0. */
+ptx_val state_factor(ptx_builder *b, ptx_val m, ptx_val larger);
+
+/* Where states are in the workspace, f32: [tokens, queries, states, value size] of o, then [tokens, queries, states, 2] of m, l.
+ * State `number` (u64) has keys from number * state_keys on. */
 typedef struct state_place {
     ptx_val o, ml; /* u64 */
 } state_place;
 state_place state_place_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args, ptx_val token,
-                           ptx_val head, ptx_val tile);
+                           ptx_val head, ptx_val number);
 uint64_t state_workspace(const kernel_spec *spec, const kernel_problem *problem);
 
 /* ---- Kernels ---- */
 
 void emit_attention_exact(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+void emit_attention_tensor(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_attention_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* Threads of a block of join.c, which has one row. */

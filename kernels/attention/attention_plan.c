@@ -1,5 +1,5 @@
 /* Attention: specifications, the sizes of operands, and launches. */
-#include "kernels/attention/attention.h"
+#include "kernels/attention/tensor.h"
 
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static unsigned rows_most(const kernel_spec *spec)
     return spec->kv.value_size <= VALUE_SHORT ? ATTENTION_ROWS : ATTENTION_ROWS / 2;
 }
 
-attention_shape attention_shape_of(const kernel_spec *spec)
+static attention_shape exact_shape(const kernel_spec *spec)
 {
     const unsigned most = rows_most(spec);
     const uint64_t queries = queries_of_head(spec) ? queries_of_head(spec) : 1,
@@ -35,6 +35,63 @@ attention_shape attention_shape_of(const kernel_spec *spec)
     s.warps = is_short && spec->select.phase == KERNEL_PHASE_WHOLE ? 8 : 4;
     s.block = s.warps * WARP;
     return s;
+}
+
+/* Teams of a block, where each is a warp. */
+enum { TEAMS = 4, ROW_TILES = 4 };
+
+/* Rows that have a team of up to 4 warps: 64, fewer where several warps share the columns of the values. */
+static unsigned row_tiles_most(const kernel_spec *spec, unsigned column_parts)
+{
+    return column_parts == 1 && spec->kv.key_size <= WARP_COLUMNS ? ROW_TILES
+           : column_parts <= 2 && spec->kv.key_size <= KEY_SHORT  ? ROW_TILES / 2
+                                                                  : 1;
+}
+
+static unsigned tensor_bytes(const kernel_spec *spec, const attention_shape *s)
+{
+    const unsigned team = s->slots * attend_slot_bytes(spec, s->chunk) + 2 * attend_places_bytes(spec);
+    return s->row_tiles * WARP_ROWS * matrix_pitch(spec->kv.key_size) + s->teams * team;
+}
+
+/* Chunks as large, and as many of them, as the shared memory of every SM has room for. */
+static void choose_chunks(const kernel_spec *spec, attention_shape *s)
+{
+    enum { SHARED_MOST = 64 * 1024 - 1024 };
+    s->chunk = s->teams > 1 ? 16 : 32;
+    s->slots = spec->kv.type == (int)spec->data ? 3 : 2; /* cp.async may be two chunks ahead */
+    if (tensor_bytes(spec, s) > SHARED_MOST)
+        s->chunk = 16;
+    if (tensor_bytes(spec, s) > SHARED_MOST)
+        s->slots = 2;
+}
+
+static attention_shape tensor_shape(const kernel_spec *spec)
+{
+    attention_shape s = {.column_parts = power_of_two(ceil_div(spec->kv.value_size, WARP_COLUMNS))};
+    const unsigned most = WARP_ROWS * row_tiles_most(spec, s.column_parts);
+    const uint64_t queries = queries_of_head(spec) ? queries_of_head(spec) : 1;
+    s.head_blocks = (unsigned)ceil_div(queries, most);
+    s.heads = (unsigned)ceil_div(queries, s.head_blocks);
+    s.tokens = spec->product.tile_rows < most / s.heads ? (unsigned)spec->product.tile_rows : most / s.heads;
+    s.rows = s.heads * s.tokens;
+    s.row_tiles = power_of_two(ceil_div(s.rows, WARP_ROWS));
+    const unsigned warps = s.row_tiles * s.column_parts;
+    s.teams = warps == 1 && spec->select.phase != KERNEL_PHASE_WHOLE ? TEAMS : 1;
+    s.warps = warps * s.teams;
+    s.block = s.warps * WARP;
+    choose_chunks(spec, &s);
+    return s;
+}
+
+attention_shape attention_shape_of(const kernel_spec *spec)
+{
+    return spec->attention.tensor ? tensor_shape(spec) : exact_shape(spec);
+}
+
+unsigned state_keys(const kernel_spec *spec)
+{
+    return spec->attention.tensor ? TENSOR_TILES * TILE_KEYS : TILE_KEYS;
 }
 
 /* ---- Settings ---- */
@@ -114,8 +171,9 @@ bool attention_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char 
     const kernel_spec cache = cache_of(spec);
     if (spec->data == QDNN_DATA_F64)
         return kernel_refuse(error, error_size, "data is f64; attention takes f32, f16 and bf16");
-    if (spec->attention.tensor)
-        return kernel_refuse(error, error_size, "mode tensor is not supported yet; fix: mode exact");
+    if (spec->attention.tensor && spec->data == QDNN_DATA_F32)
+        return kernel_refuse(error, error_size,
+                             "data is f32; mode tensor takes f16 and bf16; fix: mode exact");
     return sizes_fit(spec, error, error_size) && kv_is_allowed(row, &cache, error, error_size);
 }
 
@@ -280,6 +338,8 @@ kernel_geometry attention_geometry(const kernel_row *row, const kernel_spec *spe
         .grid = {rule_parts(NUMBER_M, s.tokens), rule_constant(spec->kv.heads * s.head_blocks)}};
     if (spec->select.phase == KERNEL_PHASE_PARTS)
         g.grid[2] = rule_number(NUMBER_PARTS);
+    if (spec->attention.tensor)
+        g.shared_dynamic = tensor_bytes(spec, &s);
     return g;
 }
 
@@ -293,21 +353,27 @@ static uint64_t capacity(const kernel_spec *spec, const kernel_problem *p)
 
 uint64_t state_workspace(const kernel_spec *spec, const kernel_problem *p)
 {
-    return p->m * spec->rope.queries * ceil_div(capacity(spec, p), TILE_KEYS) * (spec->kv.value_size + 2) * 4;
+    return p->m * spec->rope.queries * ceil_div(capacity(spec, p), state_keys(spec)) *
+           (spec->kv.value_size + 2) * 4;
 }
 
-/* Into how many parts the keys of a row are divided: 1, if there are blocks enough without, or few keys. */
+/* Into how many parts the keys of a row are divided: 1, if there are blocks enough without, or few keys. 0: into one, but in the
+ * phases of several, as its block has several teams, which are of use only then. */
 static uint64_t parts_of(const kernel_spec *spec, const kernel_problem *p)
 {
     enum { ROUNDS_LEAST = 2, PARTS_MOST = 64, WORKSPACE_MOST = 1 << 28 };
     kernel_spec divided = *spec;
     divided.select.phase = KERNEL_PHASE_PARTS;
     const attention_shape s = attention_shape_of(&divided);
+    const unsigned round = spec->attention.tensor ? s.teams * state_keys(spec) : s.warps * TILE_KEYS;
     const uint64_t machine = p->multiprocessors ? (uint64_t)p->multiprocessors : MULTIPROCESSORS,
                    blocks = ceil_div(p->m, s.tokens) * spec->kv.heads * s.head_blocks,
-                   rounds = ceil_div(capacity(spec, p), (uint64_t)s.warps * TILE_KEYS);
-    if (2 * blocks > machine || rounds < ROUNDS_LEAST || state_workspace(spec, p) > WORKSPACE_MOST)
+                   rounds = ceil_div(capacity(spec, p), (uint64_t)round);
+    const bool has_teams = spec->attention.tensor && s.teams > 1 && capacity(spec, p) > state_keys(spec);
+    if (state_workspace(spec, p) > WORKSPACE_MOST)
         return 1;
+    if (2 * blocks > machine || rounds < ROUNDS_LEAST)
+        return has_teams ? 0 : 1;
     const uint64_t wanted = ceil_div(4 * machine, blocks), most = rounds < PARTS_MOST ? rounds : PARTS_MOST;
     return wanted < most ? wanted : most;
 }
@@ -323,6 +389,7 @@ void attention_steps(const kernel_row *row, const kernel_spec *spec, const kerne
         step_follows_rows(steps_add(steps, row, spec, &p), 0, 1, s.tokens);
         return;
     }
+    p.parts = p.parts ? p.parts : 1;
     const uint64_t states = steps_take(steps, state_workspace(spec, &p));
     part.select.phase = KERNEL_PHASE_PARTS;
     kernel_step *first = steps_add(steps, row, &part, &p);
@@ -338,6 +405,8 @@ void emit_attention(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
 {
     if (spec->select.phase == KERNEL_PHASE_JOIN)
         emit_attention_join(b, row, spec);
+    else if (spec->attention.tensor)
+        emit_attention_tensor(b, row, spec);
     else
         emit_attention_exact(b, row, spec);
 }

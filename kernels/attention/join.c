@@ -1,5 +1,5 @@
-/* The second launch of attention whose tiles were divided among thread blocks: joins the states of the tiles of a row to strips, and
- * those to the result. A block has one row, a thread some of its columns. */
+/* The second launch of attention whose keys were divided among thread blocks: joins the states of the tiles of a row to strips, and
+ * those to the result; in mode tensor, states are those of strips. A block has one row, a thread some of its columns. */
 #include "kernels/attention/attention.h"
 
 unsigned attention_join_columns(const kernel_spec *spec)
@@ -40,8 +40,9 @@ void emit_attention_join(ptx_builder *b, const kernel_row *row, const kernel_spe
                     all = state_begin(b, attention_join_columns(spec));
     joiner j = {.spec = spec, .column = ptx_tid_x(b)};
     ptx_val sees = ptx_setp(b, PTX_LE, seen.first, seen.last);
-    ptx_val first_tile = ptx_shr(b, seen.first, ceil_log2(TILE_KEYS)),
-            end_tile = ptx_add(b, ptx_shr(b, seen.last, ceil_log2(TILE_KEYS)), 1);
+    const unsigned shift = ceil_log2(state_keys(spec));
+    ptx_val first_tile = ptx_shr(b, seen.first, shift),
+            end_tile = ptx_add(b, ptx_shr(b, seen.last, shift), 1);
     ptx_val start = ptx_and(b, first_tile, -STRIP_TILES);
     ptx_rolled(b);
     ptx_val tile = ptx_for(b, start, ptx_selp(b, end_tile, ptx_s32(b, 0), sees), ptx_s32(b, STRIP_TILES));
@@ -58,9 +59,13 @@ void emit_attention_join(ptx_builder *b, const kernel_row *row, const kernel_spe
     ptx_val at = ptx_at(b, from.ml, ptx_laneid(b), 8);
     ptx_when(b, has);
     ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_F32, at, 0, pair, 2);
-    state_join_all(b, &strip, pair[0], pair[1], STRIP_TILES, stored_column, &j);
-    state_join(b, &all, strip.m, strip.l, strip.o);
-    state_clear(b, &strip);
+    if (spec->attention.tensor) {
+        state_join_all(b, &all, pair[0], pair[1], STRIP_TILES, stored_column, &j);
+    } else {
+        state_join_all(b, &strip, pair[0], pair[1], STRIP_TILES, stored_column, &j);
+        state_join(b, &all, strip.m, strip.l, strip.o);
+        state_clear(b, &strip);
+    }
     ptx_end_for(b);
     ptx_val sink = {0}, y[STATE_COLUMNS];
     if (spec->select.sink)

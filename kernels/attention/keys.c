@@ -1,5 +1,6 @@
 /* Keys and values as a kernel reads them: units of 4 or 8 elements, lane by lane. */
 #include "kernels/attention/attention.h"
+#include "kernels/formats/pairs.h"
 
 static bool is_blocks(const kv_reader *r)
 {
@@ -161,7 +162,7 @@ static void load_pieces(ptx_builder *b, const kv_reader *r, ptx_val at, int offs
 }
 
 /* The address of a lane's first unit, and the offset of a turn. A lane that does not have a turn reads its first unit again. */
-static ptx_val unit_address(ptx_builder *b, const kv_reader *r, const kv_place *place, int *offset)
+ptx_val kv_unit_address(ptx_builder *b, const kv_reader *r, const kv_place *place, int *offset)
 {
     const unsigned turn = place->turn, step = turn_bytes(r);
     ptx_val start = ptx_add(b, place->head.at, r->offset);
@@ -180,7 +181,7 @@ static void fetch_blocks(ptx_builder *b, const kv_reader *r, const kv_place *pla
 {
     int offset;
     block_place run = r->run;
-    ptx_val at = unit_address(b, r, place, &offset);
+    ptx_val at = kv_unit_address(b, r, place, &offset);
     run.block = offset ? ptx_add(b, at, ptx_u64(b, (uint64_t)offset)) : at;
     block_fetch(b, block_layout_of(r->array->row->format), &run, &unit->run);
 }
@@ -211,7 +212,7 @@ void kv_fetch(ptx_builder *b, const kv_reader *r, const kv_place *places, unsign
     if (is_blocks(r))
         return;
     for (unsigned i = 0; i < count; i++) {
-        at[i] = unit_address(b, r, &places[i], &offset[i]);
+        at[i] = kv_unit_address(b, r, &places[i], &offset[i]);
         for (unsigned w = 0; w < kv_unit_words(r); w++)
             units[i].words[w] = ptx_var_of(b, PTX_U32);
     }
@@ -271,4 +272,23 @@ void kv_decode(ptx_builder *b, const kv_reader *r, const kv_unit *unit, unsigned
     ptx_val has = ptx_setp(b, PTX_LT, r->lane, ptx_u32(b, r->units - turn * r->lanes));
     for (unsigned i = 0; i < r->elements; i++)
         x[i] = ptx_selp(b, x[i], ptx_f32(b, 0), has);
+}
+
+void kv_decode_pairs(ptx_builder *b, const kv_reader *r, const kv_unit *unit, qdnnDataType_t type,
+                     ptx_val *pairs)
+{
+    ptx_val x[UNIT_MAX];
+    if (plain_type(r) == type) {
+        for (unsigned i = 0; i < r->elements / 2; i++)
+            pairs[i] = unit->words[i];
+        return;
+    }
+    if (is_blocks(r))
+        decode_blocks(b, r, unit, x);
+    else if (!plain_type(r))
+        decode_codes(b, r, unit, x);
+    for (unsigned w = 0; plain_type(r) && w < kv_unit_words(r); w++)
+        emit_widen_word(b, plain_type(r), unit->words[w], &x[w * 4 / element_bytes(plain_type(r))]);
+    for (unsigned i = 0; i < r->elements / 2; i++)
+        pairs[i] = emit_narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
 }

@@ -26,8 +26,8 @@ void state_clear(ptx_builder *b, const row_state *s)
         ptx_assign(b, s->o[i], ptx_f32(b, 0));
 }
 
-/* exp(m - larger), where -Inf less -Inf counts as 0: neither has keys, or all of their scores are NaN, and so are their sums. */
-static ptx_val factor(ptx_builder *b, ptx_val m, ptx_val larger)
+/* -Inf less -Inf: neither has keys, or all of their scores are NaN, and so are their sums. */
+ptx_val state_factor(ptx_builder *b, ptx_val m, ptx_val larger)
 {
     ptx_val difference = ptx_sub(b, m, larger);
     ptx_val none = ptx_setp(b, PTX_EQ, larger, minus_infinity(b));
@@ -36,7 +36,7 @@ static ptx_val factor(ptx_builder *b, ptx_val m, ptx_val larger)
 
 void state_join(ptx_builder *b, const row_state *s, ptx_val m, ptx_val l, const ptx_val *o)
 {
-    ptx_val larger = ptx_max(b, m, s->m), a = factor(b, s->m, larger), c = factor(b, m, larger);
+    ptx_val larger = ptx_max(b, m, s->m), a = state_factor(b, s->m, larger), c = state_factor(b, m, larger);
     ptx_assign(b, s->l, ptx_fma(b, s->l, a, ptx_mul(b, l, c)));
     for (unsigned i = 0; i < s->columns; i++) {
         ptx_val term = o ? ptx_mul(b, o[i], c) : ptx_mul(b, c, ptx_f32(b, 0));
@@ -60,7 +60,7 @@ void state_join_all(ptx_builder *b, const row_state *s, ptx_val m, ptx_val l, un
 {
     ptx_val largest = largest_so_far(b, s->m, m, count);
     ptx_val before = ptx_selp(b, s->m, ptx_shfl_up(b, largest, 1), ptx_setp(b, PTX_EQ, ptx_laneid(b), 0));
-    ptx_val a = factor(b, before, largest), c = factor(b, m, largest), part = ptx_mul(b, l, c);
+    ptx_val a = state_factor(b, before, largest), c = state_factor(b, m, largest), part = ptx_mul(b, l, c);
     for (unsigned i = 0; i < count; i++) {
         ptx_val ai = ptx_shfl_idx(b, a, i), ci = ptx_shfl_idx(b, c, i);
         ptx_assign(b, s->l, ptx_fma(b, s->l, ai, ptx_shfl_idx(b, part, i)));
@@ -84,23 +84,23 @@ void state_finish(ptx_builder *b, const row_state *s, ptx_val sink, ptx_val *y)
 
 /* ---- In the workspace ---- */
 
-/* Tiles of a sequence, as far as there is room for keys: u64. */
-static ptx_val tiles_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args)
+/* States of a sequence, as far as there is room for keys: u64. */
+static ptx_val states_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args)
 {
     ptx_val keys = args->number[NUMBER_PAGE_SLOTS];
     if (spec->kv.slots == KERNEL_KV_PAGED)
         keys = ptx_mul(b, keys, args->number[NUMBER_TABLE_PAGES]);
-    return emit_divide_up(b, ptx_min(b, keys, ptx_u64(b, INT32_MAX)), TILE_KEYS);
+    return emit_divide_up(b, ptx_min(b, keys, ptx_u64(b, INT32_MAX)), state_keys(spec));
 }
 
 state_place state_place_of(ptx_builder *b, const kernel_spec *spec, const kernel_args *args, ptx_val token,
-                           ptx_val head, ptx_val tile)
+                           ptx_val head, ptx_val number)
 {
-    ptx_val tiles = tiles_of(b, spec, args);
+    ptx_val states = states_of(b, spec, args);
     ptx_val row = ptx_add(b, emit_multiply(b, token, spec->rope.queries), head);
-    ptx_val all = ptx_mul(b, emit_multiply(b, args->number[NUMBER_M], spec->rope.queries), tiles);
-    ptx_val number = ptx_mad(b, row, tiles, tile);
+    ptx_val all = ptx_mul(b, emit_multiply(b, args->number[NUMBER_M], spec->rope.queries), states);
+    ptx_val at = ptx_mad(b, row, states, number);
     ptx_val start = ptx_at(b, args->partials, emit_multiply(b, all, spec->kv.value_size), 4);
-    return (state_place){ptx_at(b, args->partials, emit_multiply(b, number, spec->kv.value_size), 4),
-                         ptx_at(b, start, number, 8)};
+    return (state_place){ptx_at(b, args->partials, emit_multiply(b, at, spec->kv.value_size), 4),
+                         ptx_at(b, start, at, 8)};
 }

@@ -1,6 +1,7 @@
 /* Attention through the public API against host_ref: every type and format of caches, pages, masks, windows, sinks, groups of
  * heads, several sequences, and rows divided among thread blocks or not. What no query sees is NaN in the cache. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +31,12 @@ typedef struct attention_case {
     qdnnDataType_t mask;
     int64_t mask_less; /* keys that the mask has no column for */
     float cap, scale;
-    bool mask_heads, sinks, one_sequence, by_head, in_keys, special, holes;
+    bool mask_heads, sinks, one_sequence, by_head, in_keys, special, holes, wild;
     int64_t gap;  /* elements between tokens */
     size_t shift; /* bytes from an aligned address */
     bool prompt;  /* tokens are neighbours of one sequence */
+    bool tensor;  /* in mode tensor of */
+    int sm;
 } attention_case;
 
 static const attention_case cases[] = {
@@ -74,6 +77,18 @@ static const attention_case cases[] = {
     {"Special", F32, F32, 6, 4, 2, 64, 64, KV_F32, 300, .page_slots = 16, .special = true, .holes = true},
     {"SpecialOfLong", F16, F16, 2, 4, 2, 64, 64, KV_F16, 2100, .page_slots = 16, .special = true,
      .holes = true},
+    {"SpecialPrompt", F16, F16, 40, 2, 2, 64, 64, KV_F16, 300, .page_slots = 16, .special = true,
+     .prompt = true},
+    {"SpecialOfGroups", BF16, F32, 24, 6, 2, 32, 40, KV_F32, 400, .page_slots = 8, .special = true,
+     .window = 90, .prompt = true},
+    {"SpecialMask", F16, F16, 20, 4, 2, 24, 136, KV_INT8, 200, .page_slots = 16, .special = true,
+     .bias = QDNN_BIAS_MASK, .mask = BF16, .prompt = true},
+    {"WildPrompt", F16, F16, 40, 4, 2, 64, 64, KV_F16, 300, .page_slots = 16, .wild = true, .prompt = true},
+    {"WildDecode", BF16, F16, 3, 4, 2, 32, 32, KV_E4M3, 300, .page_slots = 16, .wild = true, .window = 50},
+    {"LongPrompt", F16, F16, 20, 4, 1, 32, 32, KV_F16, 1300, .page_slots = 16, .prompt = true},
+    {"LongPromptOfMany", F16, F16, 20, 60, 60, 8, 8, KV_F16, 1300, .page_slots = 16, .prompt = true},
+    {"ManyTokens", F16, F16, 80, 1, 1, 16, 16, KV_F16, 600, .page_slots = 16},
+    {"DecodeOfMany", F16, F16, 15, 8, 8, 32, 32, KV_INT8, 1500, .page_slots = 16},
     {"Int8", F16, F16, 3, 8, 2, 128, 128, KV_INT8, 300, .page_slots = 16},
     {"Int8ByHead", F16, F16, 3, 8, 2, 128, 128, KV_INT8, 300, .page_slots = 16, .order = KV_HEADS_FIRST,
      .by_head = true},
@@ -123,6 +138,7 @@ typedef struct scene {
     float *slope, *sink;
     void *owned[16];
     int owned_count;
+    uint64_t value_seed;
 } scene;
 
 static void *own(scene *s, size_t bytes)
@@ -183,7 +199,7 @@ static uint64_t mixed(uint64_t x)
     return (x ^ x >> 27) * 0x94D049BB133111EBu;
 }
 
-/* Between -2 and 2; now and then infinite or NaN, if the case has such. */
+/* Between -2 and 2; now and then infinite or NaN, if the case has such; in a wild one often, but only in values. */
 static float element_of(const scene *s, int64_t q, int64_t j, int64_t h, int64_t i, uint64_t seed)
 {
     const uint64_t r = mixed(mixed((uint64_t)(((q * 4096 + j) * 64 + h) * 1024 + i)) ^ seed);
@@ -191,6 +207,8 @@ static float element_of(const scene *s, int64_t q, int64_t j, int64_t h, int64_t
         return r >> 32 & 1 ? INFINITY : -INFINITY;
     if (s->c->special && r % 60013 == 5)
         return NAN;
+    if (s->c->wild && seed == s->value_seed && r % 499 == 3)
+        return r >> 32 & 1 ? INFINITY : r >> 33 & 1 ? -INFINITY : NAN;
     return (float)((double)(r >> 40) / (1 << 22) - 2.0);
 }
 
@@ -281,6 +299,7 @@ static void build(scene *s, row_operands *all, uint64_t seed)
     const bool has_scales = kv_has_scales(c->format), has_mask = c->mask != 0,
                has_slope = c->bias == QDNN_BIAS_SLOPED_MASK || c->bias == QDNN_BIAS_ALIBI;
     s->layout = layout_of(c);
+    s->value_seed = seed + 1;
     const ref_kv_spec keys = kv_reference(&s->layout, c->key, F32),
                       values = kv_reference(&s->layout, c->value, F32);
     const int64_t row = c->queries * c->key,
@@ -364,7 +383,10 @@ static void attend(const scene *s, int64_t t, int64_t h, void *y)
         row.mask = s->mask + (size_t)(((c->mask_heads ? h * c->tokens : 0) + t) * columns) * size_of(c->mask);
     row.slope = c->bias == QDNN_BIAS_SLOPED_MASK || c->bias == QDNN_BIAS_ALIBI ? &s->slope[h] : NULL;
     row.sink = c->sinks ? &s->sink[h] : NULL;
-    ref_attention(&spec, &row, y);
+    if (c->tensor)
+        ref_attention_tensor(&spec, &row, ref_tensor_family_of(c->sm), y);
+    else
+        ref_attention(&spec, &row, y);
     free(k);
     free(v);
     free(absent);
@@ -403,6 +425,7 @@ static bool make_tensors(const attention_case *c, qdnnTensorDescriptor_t *x, qdn
 static qdnnAttention_t settings_of(const attention_case *c)
 {
     return (qdnnAttention_t){.size = sizeof(qdnnAttention_t),
+                             .mode = c->tensor ? QDNN_ATTENTION_TENSOR : QDNN_ATTENTION_EXACT,
                              .scale = c->scale,
                              .cap = c->cap,
                              .sees = c->sees,
@@ -448,5 +471,36 @@ DEVICE_ROWS(ParityAttention, HostRef, cases)
     qdnnHandle_t handle = device_begin(sms[index % 6], 1, "all");
     if (handle)
         run(handle, &cases[index], (uint64_t)index + 1);
+    device_end(handle);
+}
+
+/* ---- Mode tensor: every case as every family of tensor cores ---- */
+
+enum { SMS = (int)(sizeof sms / sizeof sms[0]), CASES = (int)(sizeof cases / sizeof cases[0]) };
+
+static void tensor_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s_%s", cases[index / SMS].name, sms[index % SMS]);
+}
+
+static int tensor_count(void)
+{
+    return SMS * CASES;
+}
+
+DEVICE_EACH(ParityAttentionTensor, HostRef, tensor_count, tensor_name)
+{
+    const char *sm = sms[index % SMS];
+    attention_case c = cases[index / SMS];
+    NEED_SM(sm);
+    c.tensor = true;
+    c.sm = device_sm_number(sm);
+    if (c.x == F32 || (c.x == BF16 && c.sm < 80))
+        c.x = F16;
+    if (c.tokens == 0)
+        device_launches_nothing();
+    qdnnHandle_t handle = device_begin(sm, 1, "all");
+    if (handle)
+        run(handle, &c, (uint64_t)index + 1);
     device_end(handle);
 }
