@@ -151,7 +151,7 @@ static int rope_and_store_blocks(body *s, int x, int64_t row, const int tensors[
 
 /* ---- attention ---- */
 
-static qdnnPlan_t plan_attention(const body *s, int64_t window)
+static qdnnPlan_t plan_attention(body *s, int64_t window)
 {
     const settings *m = &s->m->s;
     qdnnAttention_t a = {.size = sizeof a,
@@ -167,6 +167,7 @@ static qdnnPlan_t plan_attention(const body *s, int64_t window)
         qdnnCreateAttentionPlan(s->b.handle, &a, s->b.x, &s->c->keys, &s->c->values, s->b.y, &plan);
     if (s->tensor && status == QDNN_STATUS_NOT_SUPPORTED) { /* with these sizes, or not yet */
         a.mode = QDNN_ATTENTION_EXACT;
+        s->out->exact_attention = true;
         status = qdnnCreateAttentionPlan(s->b.handle, &a, s->b.x, &s->c->keys, &s->c->values, s->b.y, &plan);
     }
     ok(status);

@@ -20,19 +20,14 @@ static const type types[] = {
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
-const char *cache_type(int index)
-{
-    return index < TYPES ? types[index].name : NULL;
-}
-
 static const type *find_type(const char *name)
 {
     text known = {0};
-    for (int i = 0; i < TYPES; i++) {
+    for (int i = 0; i < TYPES; i++)
         if (strcmp(types[i].name, name) == 0)
             return &types[i];
+    for (int i = 0; i < TYPES; i++)
         text_print(&known, "%s%s", i ? ", " : "", types[i].name);
-    }
     fail("'%s' is no type of keys and values; there are %s", name, known.data);
 }
 

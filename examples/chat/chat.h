@@ -5,6 +5,7 @@
  *   cache.c      keys and values of past tokens: their types, pages
  *   products.c   norms and products as steps of a program
  *   attention.c  the attention of a layer
+ *   experts.c    a mixture of experts
  *   graph.c      the model as two programs: from tokens to hidden states, from those to the next tokens
  *   engine.c     runs the programs: prompts, answers, several tokens at once
  *   digest.c     all logits of a text: a hash, a file
@@ -61,7 +62,9 @@ typedef struct settings {
     float attention_scale, attention_cap;                             /* 0: the usual one, none */
     float embedding_factor, residual_factor, logit_factor, logit_cap; /* factors of 1: none */
     qdnnRopeTables_t rope;
-    float *rope_divisors; /* null: none */
+    float *rope_divisors;          /* null: none */
+    int64_t experts, used_experts; /* of a mixture; 0: none */
+    float expert_factor;
 } settings;
 /* A context of 0: up to 4096 positions. */
 settings settings_read(qdnnFile_t file, int64_t context);
@@ -93,9 +96,18 @@ typedef struct joint {
     int64_t outputs; /* of all */
 } joint;
 
+/* A mixture of experts; data of stacks [experts, outputs, inputs]. */
+typedef struct mixture {
+    joint router; /* outputs 0: there is none */
+    matrix gate, up,
+        down; /* gate: of each expert followed by its up, if both have one format; `up` is then without data */
+    int64_t inner;
+} mixture;
+
 typedef struct layer {
     vector attention_norm, query_norm, key_norm, attention_post_norm, inner_norm, inner_post_norm;
     joint qkv, out, gate_up, down;
+    mixture mixture;
     int64_t window;
 } layer;
 
@@ -126,14 +138,12 @@ typedef struct cache {
     bool has_blocks;
     size_t bytes;
 } cache;
-/* `type` is a name of cache_types; `page` tokens lie in a page, 0: those of a sequence lie together. */
+/* `type` is a name of --cache; `page` tokens lie in a page, 0: those of a sequence lie together. */
 cache cache_make(qdnnHandle_t handle, const settings *s, const char *type, int64_t page, int64_t context,
                  int64_t sequences);
 void cache_free(qdnnHandle_t handle, cache *c);
 /* Where the key of a position of a sequence lies. */
 int32_t cache_slot(const cache *c, int64_t sequence, int64_t position);
-/* The names of the types, or null past the last. */
-const char *cache_type(int index);
 
 /* ---- products.c ---- */
 
@@ -158,6 +168,7 @@ typedef struct stage {
     graph g;
     int tokens, sequence, position, slot, hidden;   /* of the body */
     int logits, next, step, seed, sampling, counts; /* of the head; counts also of the body */
+    bool exact_attention;                           /* though tensor cores were asked for */
 } stage;
 /* From tokens to hidden states, `rows` tokens of any sequences at most. `counts`: tokens are counted for penalties. */
 void graph_body(stage *out, qdnnHandle_t handle, const model *m, const cache *c, const options *o,

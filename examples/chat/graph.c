@@ -13,8 +13,8 @@ static int norm(body *s, const char *name, vector weight)
     return y;
 }
 
-static void pointwise(builder *b, const char *name, qdnnPointwise_t p, int x, int second, int y,
-                      int64_t columns, qdnnDataType_t type)
+void pointwise(builder *b, const char *name, qdnnPointwise_t p, int x, int second, int y, int64_t columns,
+               qdnnDataType_t type)
 {
     const int64_t halves = p.kind == QDNN_POINTWISE_GATED ? 2 : 1;
     const qdnnProgramBinding_t bindings[] = {
@@ -27,7 +27,7 @@ static void pointwise(builder *b, const char *name, qdnnPointwise_t p, int x, in
     builder_step(b, name, plan, bindings, second < 0 ? 2 : 3);
 }
 
-static int next_hidden(body *s, const char *name)
+int body_next_hidden(body *s, const char *name)
 {
     return s->last ? s->out->hidden : builder_rows(&s->b, name, QDNN_DATA_F32, s->m->s.width);
 }
@@ -41,7 +41,8 @@ static void add_to_hidden(body *s, const char *name, const joint *w, int x, vect
     product p = {.name = n[0],
                  .w = w,
                  .x = x,
-                 .y = post_norm.data ? builder_rows(&s->b, n[0], QDNN_DATA_F32, width) : next_hidden(s, n[0]),
+                 .y = post_norm.data ? builder_rows(&s->b, n[0], QDNN_DATA_F32, width)
+                                     : body_next_hidden(s, n[0]),
                  .residual = post_norm.data ? -1 : s->h,
                  .y_type = QDNN_DATA_F32,
                  .alpha = s->m->s.residual_factor};
@@ -50,7 +51,7 @@ static void add_to_hidden(body *s, const char *name, const joint *w, int x, vect
         s->h = p.y;
         return;
     }
-    const int normed = builder_rows(&s->b, n[1], QDNN_DATA_F32, width), sum = next_hidden(s, n[2]);
+    const int normed = builder_rows(&s->b, n[1], QDNN_DATA_F32, width), sum = body_next_hidden(s, n[2]);
     builder_norm(&s->b, n[1], post_norm, s->m->s.eps, p.y, normed, 1, width, 0, QDNN_DATA_F32, QDNN_DATA_F32);
     pointwise(&s->b, n[2], (qdnnPointwise_t){.kind = QDNN_POINTWISE_ADD, .second = QDNN_SECOND_TENSOR},
               normed, s->h, sum, width, QDNN_DATA_F32);
@@ -231,9 +232,12 @@ void graph_body(stage *out, qdnnHandle_t handle, const model *m, const cache *c,
         s.b.layer = i;
         const int y = body_attention(&s, l, i, norm(&s, "norm", l->attention_norm));
         add_to_hidden(&s, "out", &l->out, y, l->attention_post_norm);
-        const int inner = gated(&s, l, norm(&s, "inner norm", l->inner_norm));
+        const int x = norm(&s, "inner norm", l->inner_norm);
         s.last = i == m->s.layers - 1;
-        add_to_hidden(&s, "down", &l->down, inner, l->inner_post_norm);
+        if (l->mixture.router.outputs)
+            body_experts(&s, &l->mixture, x);
+        else
+            add_to_hidden(&s, "down", &l->down, gated(&s, l, x), l->inner_post_norm);
     }
     s.b.layer = -1;
     builder_end(&s.b);

@@ -18,4 +18,11 @@ typedef struct body {
 /* The attention of a layer, from the norm of its hidden states to what its last product takes; keys and values go into the cache. */
 int body_attention(body *s, const layer *l, int64_t number, int x);
 
+/* h + what the experts of each token make of x. */
+void body_experts(body *s, const mixture *mix, int x);
+/* The tensor of the next hidden states: the result of the program, if they are the last. */
+int body_next_hidden(body *s, const char *name);
+void pointwise(builder *b, const char *name, qdnnPointwise_t p, int x, int second, int y, int64_t columns,
+               qdnnDataType_t type);
+
 #endif

@@ -43,6 +43,8 @@ static void describe(qdnnHandle_t handle, const model *m, const engine *e, const
     fprintf(stderr, "%s: %s, %lld layers, %.0f MB; cache of %lld tokens, %.0f MB; on %s (%s)\n", path,
             m->s.family->name, (long long)m->s.layers, (double)m->bytes / 1e6, (long long)e->context,
             (double)e->cache.bytes / 1e6, info.name, info.target);
+    if (e->bodies[0].exact_attention)
+        fprintf(stderr, "attention is in mode exact: there is no kernel for tensor cores with these types\n");
 }
 
 int main(int argc, char **argv)

@@ -7,10 +7,11 @@
 #include <string.h>
 
 static const family families[] = {
-    {"llama", QDNN_ROPE_NEIGHBOURS, QDNN_ACTIVATION_SILU, false, 0}, /* also mistral, smollm */
+    {"llama", QDNN_ROPE_NEIGHBOURS, QDNN_ACTIVATION_SILU, false, 0}, /* also mistral, mixtral, smollm */
     {"granite", QDNN_ROPE_NEIGHBOURS, QDNN_ACTIVATION_SILU, false, 0},
     {"qwen2", QDNN_ROPE_HALVES, QDNN_ACTIVATION_SILU, false, 0},
     {"qwen3", QDNN_ROPE_HALVES, QDNN_ACTIVATION_SILU, false, 0},
+    {"qwen3moe", QDNN_ROPE_HALVES, QDNN_ACTIVATION_SILU, false, 0},
     {"phi3", QDNN_ROPE_HALVES, QDNN_ACTIVATION_SILU, false, 0},
     {"gemma", QDNN_ROPE_HALVES, QDNN_ACTIVATION_GELU_TANH, true, 0},
     {"gemma2", QDNN_ROPE_HALVES, QDNN_ACTIVATION_GELU_TANH, true, 2},
@@ -22,11 +23,11 @@ static const family *find_family(qdnnFile_t file)
 {
     const view name = metadata_text(file, "general.architecture");
     text known = {0};
-    for (int i = 0; i < FAMILIES; i++) {
+    for (int i = 0; i < FAMILIES; i++)
         if (view_is(name, families[i].name))
             return &families[i];
+    for (int i = 0; i < FAMILIES; i++)
         text_print(&known, "%s%s", i ? ", " : "", families[i].name);
-    }
     fail("the model is of the architecture '%.*s'; known are %s", (int)name.size, name.data ? name.data : "",
          known.data);
 }
@@ -44,12 +45,18 @@ static double number(qdnnFile_t file, const family *f, const char *rest, double 
     return metadata_number(file, key(f, rest), fallback);
 }
 
-static int64_t count(qdnnFile_t file, const family *f, const char *rest, int64_t fallback)
+static int64_t at_least(int64_t least, qdnnFile_t file, const family *f, const char *rest, int64_t fallback)
 {
     const double value = number(file, f, rest, (double)fallback);
-    if (!(value >= 1 && value <= 1 << 30))
-        fail("the file's %s is %g; it must be a number from 1 to 2^30", key(f, rest), value);
+    if (!(value >= (double)least && value <= 1 << 30))
+        fail("the file's %s is %g; it must be a number from %lld to 2^30", key(f, rest), value,
+             (long long)least);
     return (int64_t)value;
+}
+
+static int64_t count(qdnnFile_t file, const family *f, const char *rest, int64_t fallback)
+{
+    return at_least(1, file, f, rest, fallback);
 }
 
 /* ---- rope ---- */
@@ -113,7 +120,10 @@ settings settings_read(qdnnFile_t file, int64_t context)
                   .attention_cap = (float)number(file, f, "attn_logit_softcapping", 0),
                   .logit_cap = (float)number(file, f, "final_logit_softcapping", 0),
                   .embedding_factor = (float)number(file, f, "embedding_scale", 1),
-                  .residual_factor = (float)number(file, f, "residual_scale", 1)};
+                  .residual_factor = (float)number(file, f, "residual_scale", 1),
+                  .experts = at_least(0, file, f, "expert_count", 0),
+                  .used_experts = at_least(0, file, f, "expert_used_count", 0),
+                  .expert_factor = (float)number(file, f, "expert_weights_scale", 1)};
     s.kv_heads = count(file, f, "attention.head_count_kv", s.heads);
     s.key_size = count(file, f, "attention.key_length", s.width / s.heads);
     s.value_size = count(file, f, "attention.value_length", s.key_size);
@@ -129,12 +139,10 @@ int64_t settings_window(qdnnFile_t file, const settings *s, int64_t layer)
 {
     const family *f = s->family;
     const char *pattern = "attention.sliding_window_pattern";
-    const double window = number(file, f, "attention.sliding_window", 0);
+    const int64_t window = at_least(0, file, f, "attention.sliding_window", 0);
     const metadata_list list = metadata_list_open(file, key(f, pattern));
-    if (!(window >= 1 && window <= 1 << 30))
-        return 0;
     if (list.count > 1) /* whether each layer has one */
-        return metadata_number_at(file, key(f, pattern), (uint64_t)layer, 0) != 0 ? (int64_t)window : 0;
-    const int64_t period = (int64_t)number(file, f, pattern, (double)f->window_period);
-    return period > 1 && layer % period == period - 1 ? 0 : (int64_t)window;
+        return metadata_number_at(file, key(f, pattern), (uint64_t)layer, 0) != 0 ? window : 0;
+    const int64_t period = at_least(0, file, f, pattern, f->window_period);
+    return period > 1 && layer % period == period - 1 ? 0 : window;
 }

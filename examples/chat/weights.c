@@ -88,7 +88,8 @@ static void *load_bias(const loader *l, const char *const *names, const matrix *
         qdnnFileWeight_t w;
         snprintf(name, sizeof name, "%s.bias", names[i]);
         if (find(l, name, &w)) {
-            if (w.operand[0].bytes != (size_t)parts[i].outputs * sizeof *bias)
+            if (w.weights != QDNN_WEIGHTS_F32 ||
+                w.operand[0].bytes != (size_t)parts[i].outputs * sizeof *bias)
                 fail("%s is not f32 [%lld]", w.name, (long long)parts[i].outputs);
             memcpy(bias + at, w.operand[0].data, w.operand[0].bytes);
             any = true;
@@ -158,6 +159,68 @@ static joint load_either(const loader *l, const char *const *names, int count, c
     return j;
 }
 
+/* ---- mixtures of experts ---- */
+
+static matrix find_stack(const loader *l, const char *name, int64_t inputs)
+{
+    const settings *s = &l->m->s;
+    qdnnFileWeight_t w;
+    if (!find(l, name, &w))
+        fail("the file has no %s", full_name(l, name));
+    if (w.rank != 3 || w.operands != 1 || w.dims[0] != s->experts || w.dims[2] != inputs)
+        fail("%s is not a stack [%lld, outputs, %lld]", w.name, (long long)s->experts, (long long)inputs);
+    return (matrix){.bytes = (size_t)w.operand[0].bytes, .weight = w, .outputs = w.dims[1], .inputs = inputs};
+}
+
+static void upload_stack(const loader *l, matrix *x)
+{
+    x->data = upload(l, x->weight.operand[0].data, x->bytes);
+}
+
+/* Each expert's gate and then its up. */
+static void join_stacks(const loader *l, matrix *gate, const matrix *up)
+{
+    const int64_t experts = l->m->s.experts;
+    const size_t part = gate->bytes / (size_t)experts;
+    char *data = device_take(l->handle, 2 * gate->bytes);
+    for (int64_t i = 0; i < 2 * experts; i++) {
+        const matrix *from = i % 2 ? up : gate;
+        ok(qdnnCopyToDevice(l->handle, data + (size_t)i * part,
+                            (const char *)from->weight.operand[0].data + (size_t)(i / 2) * part, part));
+    }
+    gate->data = data;
+    gate->bytes *= 2;
+    gate->outputs *= 2;
+    gate->weight.dims[1] = gate->outputs;
+    l->m->bytes += gate->bytes;
+}
+
+static mixture load_mixture(const loader *l)
+{
+    static const char *const router[] = {"ffn_gate_inp"};
+    const settings *s = &l->m->s;
+    mixture x = {.router = load_joint(l, router, 1, s->width)};
+    if (x.router.outputs == 0)
+        return x; /* this layer has none */
+    if (x.router.outputs != s->experts || s->used_experts < 1 || s->used_experts > s->experts)
+        fail("%s chooses among %lld experts; the file says %lld of %lld", full_name(l, "ffn_gate_inp.weight"),
+             (long long)x.router.outputs, (long long)s->used_experts, (long long)s->experts);
+    x.gate = find_stack(l, "ffn_gate_exps.weight", s->width);
+    x.up = find_stack(l, "ffn_up_exps.weight", s->width);
+    x.inner = x.gate.outputs;
+    x.down = find_stack(l, "ffn_down_exps.weight", x.inner);
+    if (x.up.outputs != x.inner || x.down.outputs != s->width)
+        fail("the experts of layer %lld have matrices of different sizes", (long long)l->layer);
+    if (one_format(&x.gate, &x.up)) {
+        join_stacks(l, &x.gate, &x.up);
+    } else {
+        upload_stack(l, &x.gate);
+        upload_stack(l, &x.up);
+    }
+    upload_stack(l, &x.down);
+    return x;
+}
+
 /* ---- layers ---- */
 
 static layer load_layer(const loader *l)
@@ -176,8 +239,12 @@ static layer load_layer(const loader *l)
     y.qkv = load_either(l, qkv, 3, "attn_qkv", s->width,
                         s->heads * s->key_size + s->kv_heads * (s->key_size + s->value_size));
     y.out = load_either(l, out, 1, out[0], s->heads * s->value_size, s->width);
-    y.gate_up = load_either(l, gate_up, 2, "ffn_up", s->width, 0);
-    y.down = load_either(l, down, 1, down[0], y.gate_up.outputs / 2, s->width);
+    if (s->experts)
+        y.mixture = load_mixture(l);
+    if (y.mixture.router.outputs == 0) {
+        y.gate_up = load_either(l, gate_up, 2, "ffn_up", s->width, 0);
+        y.down = load_either(l, down, 1, down[0], y.gate_up.outputs / 2, s->width);
+    }
     if (!y.query_norm.data != !y.key_norm.data)
         fail("layer %lld has a norm of queries or keys without the other", (long long)l->layer);
     return y;
@@ -235,6 +302,10 @@ void model_free(qdnnHandle_t handle, model *m)
         free_joint(handle, &y->out);
         free_joint(handle, &y->gate_up);
         free_joint(handle, &y->down);
+        free_joint(handle, &y->mixture.router);
+        ok(qdnnFree(handle, y->mixture.gate.data));
+        ok(qdnnFree(handle, y->mixture.up.data));
+        ok(qdnnFree(handle, y->mixture.down.data));
     }
     if (m->output.data != m->embedding.data)
         ok(qdnnFree(handle, m->output.data));

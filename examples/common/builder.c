@@ -98,16 +98,15 @@ void builder_shape(const builder *b, qdnnTensorDescriptor_t t, qdnnDataType_t ty
 
 /* ---- steps ---- */
 
-void builder_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
-                  int count)
+void builder_step_of(builder *b, const char *name, qdnnPlan_t plan, int64_t per_row,
+                     const qdnnProgramBinding_t *bindings, int count)
 {
-    ok(qdnnAddPlanToProgram(b->g->program, full_name(b, name), plan, 1, bindings, count));
+    ok(qdnnAddPlanToProgram(b->g->program, full_name(b, name), plan, per_row, bindings, count));
     ok(qdnnDestroyPlan(plan));
 }
 
-void builder_whole_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
-                        int count)
+void builder_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
+                  int count)
 {
-    ok(qdnnAddPlanToProgram(b->g->program, full_name(b, name), plan, 0, bindings, count));
-    ok(qdnnDestroyPlan(plan));
+    builder_step_of(b, name, plan, 1, bindings, count);
 }

@@ -61,8 +61,8 @@ void builder_shape(const builder *b, qdnnTensorDescriptor_t t, qdnnDataType_t ty
 /* Adds a plan, of which a row belongs to a row of the program, and destroys it. */
 void builder_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
                   int count);
-/* The same of a plan that is executed as a whole. */
-void builder_whole_step(builder *b, const char *name, qdnnPlan_t plan, const qdnnProgramBinding_t *bindings,
-                        int count);
+/* The same of a plan with so many rows for a row of the program; 0: it is executed as a whole. */
+void builder_step_of(builder *b, const char *name, qdnnPlan_t plan, int64_t per_row,
+                     const qdnnProgramBinding_t *bindings, int count);
 
 #endif

@@ -230,10 +230,10 @@ static void pool(encoder *e, int keys, int values, float *out)
                                             {QDNN_OPERAND_Y, y, 0}};
     ok(qdnnSetTensorDescriptor(p->x, QDNN_DATA_F32, 3, dims, NULL));
     ok(qdnnSetTensorDescriptor(p->y, QDNN_DATA_F32, 3, dims, NULL));
-    builder_whole_step(p, "mean", plan_attention(e), means, 6);
+    builder_step_of(p, "mean", plan_attention(e), 0, means, 6);
     ok(qdnnSetTensorDescriptor(p->x, QDNN_DATA_F32, 2, (const int64_t[]){n, width}, NULL));
     ok(qdnnCreateNormPlan(p->handle, &settings, p->x, p->x, NULL, &plan));
-    builder_whole_step(p, "length", plan, lengths, 3);
+    builder_step_of(p, "length", plan, 0, lengths, 3);
 }
 
 /* ---- from tokens ---- */

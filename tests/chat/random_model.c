@@ -71,14 +71,15 @@ static void name_weight(char *full, size_t size, int layer, const char *name, co
         snprintf(full, size, "blk.%d.%s.%s", layer, name, what);
 }
 
-static void add(random_model *m, gguf_maker *g, const char *name, uint32_t type, int64_t rows,
-                int64_t columns, double size, double middle)
+static void add_stack(random_model *m, gguf_maker *g, const char *name, uint32_t type, int64_t stack,
+                      int64_t rows, int64_t columns, double size, double middle)
 {
     static const struct {
         void (*put)(bytes *b, double *x);
         int count;
     } types[] = {[TYPE_F32] = {put_f32, 1}, [TYPE_F16] = {put_f16, 1}, [TYPE_Q8_0] = {put_q8_0, BLOCK}};
-    const int64_t n = (rows ? rows : 1) * columns, both[] = {rows, columns};
+    const int64_t n = (stack ? stack : 1) * (rows ? rows : 1) * columns, all[] = {stack, rows, columns};
+    const int first = stack ? 0 : rows ? 1 : 2;
     rm_weight *w = &m->weights[m->count++];
     bytes b = {0};
     if (m->count == RM_WEIGHTS_MAX)
@@ -89,17 +90,28 @@ static void add(random_model *m, gguf_maker *g, const char *name, uint32_t type,
         w->values[i] = middle + size * next_value(m);
     for (int64_t i = 0; i < n; i += types[type].count)
         types[type].put(&b, w->values + i);
-    gguf_tensor(g, name, type, rows ? 2 : 1, rows ? both : &columns, b.data, b.size);
+    gguf_tensor(g, name, type, 3 - first, all + first, b.data, b.size);
     bytes_free(&b);
+}
+
+static void add(random_model *m, gguf_maker *g, const char *name, uint32_t type, int64_t rows,
+                int64_t columns, double size, double middle)
+{
+    add_stack(m, g, name, type, 0, rows, columns, size, middle);
+}
+
+static uint32_t next_type(const random_model *m, int layer)
+{
+    static const uint32_t mixed[] = {TYPE_Q8_0, TYPE_F16, TYPE_F32, TYPE_Q8_0, TYPE_F32};
+    return m->kind.formats == RM_F32  ? TYPE_F32
+           : m->kind.formats == RM_Q8 ? TYPE_Q8_0
+                                      : mixed[(m->count + layer) % 5];
 }
 
 static void add_matrix(random_model *m, gguf_maker *g, int layer, const char *name, int64_t rows,
                        int64_t columns, bool bias)
 {
-    static const uint32_t mixed[] = {TYPE_Q8_0, TYPE_F16, TYPE_F32, TYPE_Q8_0, TYPE_F32};
-    const uint32_t type = m->kind.formats == RM_F32  ? TYPE_F32
-                          : m->kind.formats == RM_Q8 ? TYPE_Q8_0
-                                                     : mixed[(m->count + layer) % 5];
+    const uint32_t type = next_type(m, layer);
     char full[64];
     name_weight(full, sizeof full, layer, name, "weight");
     add(m, g, full, type, rows, columns, 1.7 / sqrt((double)columns), 0);
@@ -113,6 +125,24 @@ static void add_norm(random_model *m, gguf_maker *g, int layer, const char *name
     char full[64];
     name_weight(full, sizeof full, layer, name, "weight");
     add(m, g, full, TYPE_F32, 0, columns, 0.4, 1);
+}
+
+static void add_experts(random_model *m, gguf_maker *g, int i)
+{
+    static const struct {
+        const char *name;
+        int rows, columns;
+    } stacks[] = {{"ffn_gate_exps", RM_INNER, RM_WIDTH},
+                  {"ffn_up_exps", RM_INNER, RM_WIDTH},
+                  {"ffn_down_exps", RM_WIDTH, RM_INNER}};
+    char full[64];
+    name_weight(full, sizeof full, i, "ffn_gate_inp", "weight");
+    add(m, g, full, TYPE_F32, m->kind.experts, RM_WIDTH, 0.5, 0);
+    for (int k = 0; k < 3; k++) {
+        name_weight(full, sizeof full, i, stacks[k].name, "weight");
+        add_stack(m, g, full, next_type(m, i), m->kind.experts, stacks[k].rows, stacks[k].columns,
+                  1.7 / sqrt((double)stacks[k].columns), 0);
+    }
 }
 
 static void add_layer(random_model *m, gguf_maker *g, int i)
@@ -135,6 +165,10 @@ static void add_layer(random_model *m, gguf_maker *g, int i)
     if (k->post_norms)
         add_norm(m, g, i, "post_attention_norm", RM_WIDTH);
     add_norm(m, g, i, "ffn_norm", RM_WIDTH);
+    if (k->experts) {
+        add_experts(m, g, i);
+        return;
+    }
     if (k->whole) {
         add_matrix(m, g, i, "ffn_up", 2 * RM_INNER, RM_WIDTH, false);
     } else {
@@ -178,6 +212,8 @@ static void add_entries(const random_model *m, gguf_maker *g)
     entry_u32(m, g, "attention.value_length", RM_HEAD);
     entry_u32(m, g, "rope.dimension_count", (uint32_t)k->rotary);
     entry_u32(m, g, "attention.sliding_window", (uint32_t)k->window);
+    entry_u32(m, g, "expert_count", (uint32_t)k->experts);
+    entry_u32(m, g, "expert_used_count", (uint32_t)k->used);
     entry_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5f);
     entry_f32(m, g, "rope.freq_base", 1000);
     entry_f32(m, g, "rope.scaling.factor", k->rope_factor);
@@ -338,6 +374,46 @@ static void run_inner(const random_model *m, int layer, const double *x, double 
     product(m, layer, "ffn_down", both, y);
 }
 
+/* y = x W^T of one expert of a stack. */
+static void expert_product(const random_model *m, int layer, const char *name, int expert, int rows,
+                           int columns, const double *x, double *y)
+{
+    const double *w = weight(m, layer, name, "weight")->values + (int64_t)expert * rows * columns;
+    for (int i = 0; i < rows; i++) {
+        y[i] = 0;
+        for (int k = 0; k < columns; k++)
+            y[i] += x[k] * w[i * columns + k];
+    }
+}
+
+/* The softmax of the chosen experts' logits is their share. */
+static void run_experts(const random_model *m, int layer, const double *x, double *y)
+{
+    double logits[RM_EXPERTS_MAX], gates[RM_INNER], ups[RM_INNER], part[RM_WIDTH], sum = 0;
+    bool chosen[RM_EXPERTS_MAX] = {false};
+    product(m, layer, "ffn_gate_inp", x, logits);
+    for (int k = 0; k < m->kind.used; k++) {
+        int best = -1;
+        for (int i = 0; i < m->kind.experts; i++)
+            if (!chosen[i] && (best < 0 || logits[i] > logits[best]))
+                best = i;
+        chosen[best] = true;
+        sum += exp(logits[best]);
+    }
+    memset(y, 0, RM_WIDTH * sizeof *y);
+    for (int e = 0; e < m->kind.experts; e++) {
+        if (!chosen[e])
+            continue;
+        expert_product(m, layer, "ffn_gate_exps", e, RM_INNER, RM_WIDTH, x, gates);
+        expert_product(m, layer, "ffn_up_exps", e, RM_INNER, RM_WIDTH, x, ups);
+        for (int i = 0; i < RM_INNER; i++)
+            gates[i] = gate(&m->kind, gates[i]) * ups[i];
+        expert_product(m, layer, "ffn_down_exps", e, RM_WIDTH, RM_INNER, gates, part);
+        for (int i = 0; i < RM_WIDTH; i++)
+            y[i] += part[i] * exp(logits[e]) / sum;
+    }
+}
+
 static void run_layer(const random_model *m, int layer, int count, double *h, double *qkv)
 {
     double x[RM_WIDTH], y[RM_HEADS * RM_HEAD], part[RM_WIDTH];
@@ -350,7 +426,10 @@ static void run_layer(const random_model *m, int layer, int count, double *h, do
         product(m, layer, "attn_output", y, part);
         add_to(m, layer, "post_attention_norm", part, h + t * RM_WIDTH);
         norm(m, layer, "ffn_norm", h + t * RM_WIDTH, x);
-        run_inner(m, layer, x, part);
+        if (m->kind.experts)
+            run_experts(m, layer, x, part);
+        else
+            run_inner(m, layer, x, part);
         add_to(m, layer, "post_ffw_norm", part, h + t * RM_WIDTH);
     }
 }

@@ -14,7 +14,8 @@ enum {
     RM_KV_HEADS = 2,
     RM_HEAD = 32,
     RM_LAYERS = 3,
-    RM_WEIGHTS_MAX = 80
+    RM_WEIGHTS_MAX = 80,
+    RM_EXPERTS_MAX = 8
 };
 
 /* Formats of the matrices. */
@@ -37,7 +38,8 @@ typedef struct rm_kind {
     int window, window_period;
     float attention_cap, logit_cap, attention_scale, residual_scale, embedding_scale, logit_scale,
         rope_factor;
-    bool divisors; /* of the frequencies of rope */
+    bool divisors;     /* of the frequencies of rope */
+    int experts, used; /* of a mixture; 0: none */
 } rm_kind;
 
 typedef struct rm_weight {

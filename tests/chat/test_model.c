@@ -47,6 +47,19 @@ static const rm_kind kinds[] = {
      .window_period = 2,
      .attention_cap = 3,
      .logit_cap = 2},
+    {.name = "mixtral",
+     .architecture = "llama",
+     .neighbours = true,
+     .formats = RM_Q8,
+     .experts = 4,
+     .used = 2},
+    {.name = "qwen3moe",
+     .architecture = "qwen3moe",
+     .formats = RM_MIXED,
+     .head_norms = true,
+     .experts = 8,
+     .used = 3,
+     .untied = true},
 };
 
 /* Floats of a file; returns how many. */
@@ -223,6 +236,21 @@ TEST_CASE(ChatHash, SameInEveryBatchAndOnEverySm)
     random_model m;
     char dir[512];
     open_model(&m, dir, kinds[2]);
+    free(check_same(dir, "m.gguf", "--device vm:sm_90", same, LENGTH(same)));
+    close_model(&m, dir);
+}
+
+TEST_CASE(ChatHash, SameForExperts)
+{
+#ifndef QDNN_PTXVM
+    SKIP(NO_PTXVM);
+#endif
+    static const char *const same[] = {"--device vm:sm_75 --batch 1",
+                                       "--device vm:sm_120 --batch 20 --width 3",
+                                       "--device vm:sm_80 --among 3 --batch 6"};
+    random_model m;
+    char dir[512];
+    open_model(&m, dir, kinds[15]);
     free(check_same(dir, "m.gguf", "--device vm:sm_90", same, LENGTH(same)));
     close_model(&m, dir);
 }
