@@ -1,39 +1,62 @@
 /* One-shot calls: a plan that the handle caches, and an execute. */
+#include "driver/api/oneshot.h"
+
+#include <assert.h>
 #include <string.h>
 
 #include "driver/base/alloc.h"
-#include "driver/api/plan.h"
 
 enum { KEPT_MAX = 64 };
 
 /* A cached plan and its key. */
 struct kept {
-    kernel_operation operation;
-    struct qdnnTensorDescriptor tensor;
-    struct qdnnQuantDescriptor quant;
-    qdnnPlan_t plan;
     struct kept *next;
+    qdnnPlan_t plan;
+    size_t size;
+    unsigned char key[];
 };
 
-static bool is_for(const struct kept *k, kernel_operation operation,
-                   const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *quant)
+/* ---- Keys ---- */
+
+void key_add(oneshot_key *key, const void *data, size_t size)
 {
-    return k->operation == operation && k->tensor.type == tensor->type && k->tensor.rank == tensor->rank &&
-           memcmp(k->tensor.dims, tensor->dims, sizeof tensor->dims) == 0 &&
-           memcmp(k->tensor.strides, tensor->strides, sizeof tensor->strides) == 0 &&
-           memcmp(k->quant.values, quant->values, sizeof quant->values) == 0 &&
-           memcmp(&k->quant.floor, &quant->floor, sizeof quant->floor) == 0;
+    assert(size <= ONESHOT_KEY_MAX - key->size);
+    memcpy(key->bytes + key->size, data, size);
+    key->size += size;
+}
+
+void key_add_tensor(oneshot_key *key, const struct qdnnTensorDescriptor *tensor)
+{
+    key_add(key, &tensor->type, sizeof tensor->type);
+    key_add(key, &tensor->rank, sizeof tensor->rank);
+    key_add(key, tensor->dims, sizeof tensor->dims);
+    key_add(key, tensor->strides, sizeof tensor->strides);
+}
+
+void key_add_quant(oneshot_key *key, const struct qdnnQuantDescriptor *quant)
+{
+    const char given = quant != NULL;
+    key_add(key, &given, sizeof given);
+    if (!quant)
+        return;
+    key_add(key, quant->values, sizeof quant->values);
+    key_add(key, &quant->floor, sizeof quant->floor);
+}
+
+/* ---- The plans of a handle ---- */
+
+static bool is_for(const struct kept *k, const oneshot_key *key)
+{
+    return k->size == key->size && memcmp(k->key, key->bytes, key->size) == 0;
 }
 
 /* The pointer to a cached plan; if there is none, the pointer to the last one. */
-static struct kept **find(qdnnHandle_t handle, kernel_operation operation,
-                          const struct qdnnTensorDescriptor *tensor, const struct qdnnQuantDescriptor *quant,
-                          bool *found)
+static struct kept **find(qdnnHandle_t handle, const oneshot_key *key, bool *found)
 {
     struct kept **at = &handle->kept;
     *found = false;
     for (; *at; at = &(*at)->next) {
-        *found = is_for(*at, operation, tensor, quant);
+        *found = is_for(*at, key);
         if (*found || !(*at)->next)
             break;
     }
@@ -57,44 +80,40 @@ static void drop(qdnnHandle_t handle, struct kept **at)
     handle->n_kept--;
 }
 
-static qdnnStatus_t keep(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
-                         qdnnQuantDescriptor_t quant)
+static qdnnStatus_t keep(qdnnHandle_t handle, const oneshot_key *key, oneshot_maker make,
+                         const void *arguments)
 {
-    request r;
-    bool pushed;
-    CHECK_STATUS(request_make(operation, tensor, quant, &r));
-    struct kept *k = alloc_new(sizeof *k);
+    struct kept *k = alloc_new(sizeof *k + key->size);
     if (!k)
         return OUT_OF_MEMORY();
-    *k = (struct kept){.operation = operation, .tensor = *tensor, .quant = *quant, .next = handle->kept};
-    qdnnStatus_t status = handle_enter(handle, &pushed);
-    if (status == QDNN_STATUS_SUCCESS) {
-        status = plan_make(handle, &r, &k->plan);
-        handle_leave(handle, pushed);
-    }
+    qdnnStatus_t status = make(handle, arguments, &k->plan);
     if (status != QDNN_STATUS_SUCCESS) {
         alloc_free(k);
         return status;
     }
+    k->size = key->size;
+    memcpy(k->key, key->bytes, key->size);
+    k->next = handle->kept;
     handle->kept = k;
     handle->n_kept++;
     return QDNN_STATUS_SUCCESS;
 }
 
-/* Moves or adds the plan to the front of the handle's list; if there are too many, the least recently used
- * one is dropped. */
-static qdnnStatus_t plan_for(qdnnHandle_t handle, kernel_operation operation, qdnnTensorDescriptor_t tensor,
-                             qdnnQuantDescriptor_t quant)
+/* If there are too many, the least recently used one is dropped. */
+qdnnStatus_t oneshot_plan(qdnnHandle_t handle, const oneshot_key *key, oneshot_maker make,
+                          const void *arguments, qdnnPlan_t *plan)
 {
     bool found;
-    struct kept **at = find(handle, operation, tensor, quant, &found);
+    struct kept **at = find(handle, key, &found);
     if (found) {
         move_to_front(handle, at);
-        return QDNN_STATUS_SUCCESS;
+    } else {
+        if (handle->n_kept == KEPT_MAX)
+            drop(handle, at);
+        CHECK_STATUS(keep(handle, key, make, arguments));
     }
-    if (handle->n_kept == KEPT_MAX)
-        drop(handle, at);
-    return keep(handle, operation, tensor, quant);
+    *plan = handle->kept->plan;
+    return QDNN_STATUS_SUCCESS;
 }
 
 /* ---- The workspace ---- */
@@ -155,21 +174,35 @@ typedef struct one_shot {
     qdnnQuantDescriptor_t quant;
 } one_shot;
 
+static qdnnStatus_t make_plan(qdnnHandle_t handle, const void *arguments, qdnnPlan_t *plan)
+{
+    const one_shot *call = arguments;
+    request r;
+    bool pushed;
+    CHECK_STATUS(request_make(call->operation, call->tensor, call->quant, &r));
+    CHECK_STATUS(handle_enter(handle, &pushed));
+    qdnnStatus_t status = plan_make(handle, &r, plan);
+    handle_leave(handle, pushed);
+    return status;
+}
+
 static qdnnStatus_t find_plan(qdnnHandle_t handle, const one_shot *call, qdnnPlan_t *plan)
 {
     CHECK_NOT_NULL(handle);
     CHECK_TENSOR_AS(call->name, call->tensor);
     CHECK_NOT_NULL_AS("quant", call->quant);
-    CHECK_STATUS(plan_for(handle, call->operation, call->tensor, call->quant));
-    *plan = handle->kept->plan;
-    return QDNN_STATUS_SUCCESS;
+    oneshot_key key = {0};
+    key_add(&key, &call->operation, sizeof call->operation);
+    key_add_tensor(&key, call->tensor);
+    key_add_quant(&key, call->quant);
+    return oneshot_plan(handle, &key, make_plan, call, plan);
 }
 
-static qdnnStatus_t run(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, plan_caller by)
+qdnnStatus_t oneshot_run(qdnnPlan_t plan, const qdnnBinding_t *bindings, int count, plan_caller by)
 {
     qdnnHandle_t handle = plan->handle;
     CHECK_STATUS(need_workspace(handle, plan->workspace_bytes));
-    return plan_execute(plan, 1, bindings, count, (void *)(uintptr_t)handle->workspace,
+    return plan_execute(plan, plan->rows, bindings, count, (void *)(uintptr_t)handle->workspace,
                         handle->workspace_bytes, by);
 }
 
@@ -185,7 +218,7 @@ static qdnnStatus_t run_arguments(qdnnHandle_t handle, one_shot call, const qdnn
     for (int i = 0; i < count; i++)
         if (arguments[i].pointer || plan->operands >> arguments[i].operand & 1)
             bound[n++] = arguments[i];
-    return run(plan, bound, n, BY_ARGUMENTS);
+    return oneshot_run(plan, bound, n, BY_ARGUMENTS);
 }
 
 static qdnnStatus_t run_bindings(qdnnHandle_t handle, one_shot call, const qdnnBinding_t *bindings, int count)
@@ -193,7 +226,7 @@ static qdnnStatus_t run_bindings(qdnnHandle_t handle, one_shot call, const qdnnB
     qdnnPlan_t plan;
     CHECK_STATUS(find_plan(handle, &call, &plan));
     CHECK_STATUS(plan_check_bindings(plan, handle, bindings, count));
-    return run(plan, bindings, count, BY_BINDINGS);
+    return oneshot_run(plan, bindings, count, BY_BINDINGS);
 }
 
 qdnnStatus_t qdnnComputeScales(qdnnHandle_t handle, qdnnTensorDescriptor_t xDesc, const void *x,

@@ -3,8 +3,8 @@
  *
  * A file is a list of tensors as they are stored, and a list of weights: tensors with what belongs to them (codes, scales,
  * zeros, ...) and the quantization descriptor that reads them. This part is a separate library,
- * libqdnn_files (.a, .so), which does not need libqdnn; qdnnSetFileWeight at the end, which sets descriptors, is
- * inline.
+ * libqdnn_files (.a, .so), which does not need libqdnn; the functions at the end, which set descriptors and copy weights to a
+ * device, are inline, and need it.
  *
  * Files are mapped, never read whole. Pointers returned by the functions below point into the mapping or
  * belong to the file: they are valid until qdnnCloseFile. A file must not be truncated while it is open. Any
@@ -12,6 +12,11 @@
 #ifndef QDNN_FILES_H
 #define QDNN_FILES_H
 
+#include <string.h>
+
+#include <qdnn/handle.h>
+#include <qdnn/memory.h>
+#include <qdnn/plan.h>
 #include <qdnn/quant.h>
 #include <qdnn/weights.h>
 
@@ -174,6 +179,76 @@ static inline qdnnStatus_t qdnnSetFileWeight(const qdnnFileWeight_t *weight, qdn
         status = qdnnSetQuantWeights(quant, weight->weights, weight->extent);
     for (int i = 0; i < weight->settings && !status; i++)
         status = qdnnSetQuantAttribute(quant, weight->setting[i].attribute, weight->setting[i].value);
+    return status;
+}
+
+/* A weight of a file on a device, as plans and one-shot calls take it. */
+typedef struct {
+    qdnnFileWeight_t weight;
+    qdnnTensorDescriptor_t tensor;
+    qdnnQuantDescriptor_t quant;
+    void *memory;                                   /* all operands, each at a multiple of 256 bytes */
+    qdnnBinding_t bindings[QDNN_FILE_OPERANDS_MAX]; /* weight.operands of them: CODES comes first */
+} qdnnUploadedWeight_t;
+
+/* Frees what qdnnUploadFileWeight made; all members become 0.
+ *   handle     the one that it was called with
+ *   uploaded   all its members may be 0
+ * Returns what qdnnFree does. */
+static inline qdnnStatus_t qdnnFreeUploadedWeight(qdnnHandle_t handle, qdnnUploadedWeight_t *uploaded)
+{
+    qdnnStatus_t status = qdnnFree(handle, uploaded->memory);
+    qdnnDestroyTensorDescriptor(uploaded->tensor);
+    qdnnDestroyQuantDescriptor(uploaded->quant);
+    memset(uploaded, 0, sizeof *uploaded);
+    return status;
+}
+
+/* Copies a weight to a device and makes its descriptors, all in one call.
+ *   handle
+ *   file       may be closed afterwards, unless weight.name and its like are still wanted
+ *   name       of the weight
+ *   data       as for qdnnSetFileWeight
+ *   uploaded   receives it; qdnnFreeUploadedWeight frees it. All its members are 0 if the call fails, except
+ *              for weight.problem
+ * Returns what qdnnFindFileWeight, qdnnSetFileWeight, qdnnMalloc and qdnnCopyToDevice do: qdnnGetLastFileErrorString describes
+ * _BAD_PARAM_UNKNOWN_NAME, uploaded->weight.problem _NOT_SUPPORTED, and qdnnGetLastErrorString the others. */
+static inline qdnnStatus_t qdnnUploadFileWeight(qdnnHandle_t handle, qdnnFile_t file, const char *name,
+                                                qdnnDataType_t data, qdnnUploadedWeight_t *uploaded)
+{
+    const size_t apart = 256;
+    size_t bytes = 0;
+    int index = 0;
+    memset(uploaded, 0, sizeof *uploaded);
+    qdnnStatus_t status = qdnnFindFileWeight(file, name, &index);
+    if (!status)
+        status = qdnnGetFileWeight(file, index, &uploaded->weight);
+    if (status)
+        return status;
+    const qdnnFileWeight_t *weight = &uploaded->weight;
+    for (int i = 0; i < weight->operands; i++)
+        bytes += ((size_t)weight->operand[i].bytes + apart - 1) / apart * apart;
+    status = qdnnCreateTensorDescriptor(&uploaded->tensor);
+    if (!status)
+        status = qdnnCreateQuantDescriptor(&uploaded->quant);
+    if (!status)
+        status = qdnnSetFileWeight(weight, data, uploaded->tensor, uploaded->quant);
+    if (!status)
+        status = qdnnMalloc(handle, &uploaded->memory, bytes);
+    char *at = (char *)uploaded->memory;
+    for (int i = 0; i < weight->operands && !status; i++) {
+        const qdnnFileOperand_t *operand = &weight->operand[i];
+        uploaded->bindings[i].operand = operand->operand;
+        uploaded->bindings[i].pointer = at;
+        uploaded->bindings[i].bytes = (size_t)operand->bytes;
+        status = qdnnCopyToDevice(handle, at, operand->data, (size_t)operand->bytes);
+        at += ((size_t)operand->bytes + apart - 1) / apart * apart;
+    }
+    if (status) {
+        const char *problem = weight->problem;
+        qdnnFreeUploadedWeight(handle, uploaded);
+        uploaded->weight.problem = problem;
+    }
     return status;
 }
 

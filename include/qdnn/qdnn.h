@@ -14,6 +14,7 @@
  *   pointwise.h operations on each element, gated functions, with quantization behind
  *   rope.h      rotary positions, and writing keys and values into a KV cache
  *   attention.h attention over a KV cache
+ *   once.h      descriptors created and set in one call, one-shot calls for products, norms and attention
  *   schedule.h  lists of plans that one call runs
  *   program.h   whole models: plans on named tensors, with a number of rows that each run chooses
  *   train.h     operations for training: fake quantization, LSQ
@@ -37,6 +38,7 @@
 #include <qdnn/matmul.h>
 #include <qdnn/memory.h>
 #include <qdnn/norm.h>
+#include <qdnn/once.h>
 #include <qdnn/plan.h>
 #include <qdnn/pointwise.h>
 #include <qdnn/program.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/ref_spec.h"
+#include "once_cases.h"
 #include "driver/cuda/open.h"
 #include "support/environment.h"
 #include "formats/kernel_data.h"
@@ -657,6 +658,26 @@ static qdnnStatus_t one_shot(scene *s, int which)
                           b[QDNN_OPERAND_ZERO], s->tensor, b[QDNN_OPERAND_Y]);
 }
 
+/* A call of once.h, on whatever the scene's buffers hold: all that is read is in x, all that is written in y and codes. */
+static qdnnStatus_t call_once(scene *s, int which)
+{
+    enum { APART = 16 };
+    const once_case *c = &once_cases[which];
+    const int count = once_operands(c);
+    qdnnBinding_t bindings[ONCE_BINDINGS_MAX];
+    char *read = s->buffers[QDNN_OPERAND_X];
+    void *written = s->buffers[QDNN_OPERAND_Y];
+    for (int i = 0; i < count; i++) {
+        const once_operand *o = &c->operands[i];
+        bindings[i] = (qdnnBinding_t){o->operand, o->data ? read : written, o->bytes};
+        if (o->data)
+            read += (o->bytes + APART - 1) / APART * APART;
+        else
+            written = s->buffers[QDNN_OPERAND_CODES];
+    }
+    return c->call(s->handle, NULL, bindings, count);
+}
+
 static qdnnStatus_t synchronize(scene *s, int which)
 {
     (void)which;
@@ -764,6 +785,16 @@ const scene_step scene_steps[] = {
     {"qdnnCopyToHost of a cache's codes", kv_to_host, QDNN_OPERAND_CODES, ON_DEVICE},
     {"qdnnCopyToHost of a cache's scale", kv_to_host, QDNN_OPERAND_SCALE, ON_DEVICE},
 
+    {"qdnnMatmulWith", call_once, 0, ON_DEVICE},
+    {"qdnnTypedMatmulWith", call_once, 1, ON_DEVICE},
+    {"qdnnIntegerMatmulWith", call_once, 2, ON_DEVICE},
+    {"qdnnIntegerDotWith", call_once, 3, ON_DEVICE},
+    {"qdnnIntegerTopWith", call_once, 4, ON_DEVICE},
+    {"qdnnIntegerConvWith", call_once, 5, ON_DEVICE},
+    {"qdnnNormWith", call_once, 6, ON_DEVICE},
+    {"qdnnAttentionWith", call_once, 7, ON_DEVICE},
+    {"qdnnLsqWith", call_once, 8, ON_DEVICE},
+    {"qdnnLsqBackwardWith", call_once, 9, ON_DEVICE},
     {"qdnnFill of scales", fill, QDNN_OPERAND_SCALE, ON_DEVICE},
     {"qdnnFill of codes", fill, QDNN_OPERAND_CODES, ON_DEVICE},
     {"qdnnCopyOnDevice again", on_device, QDNN_OPERAND_Y, ON_DEVICE},

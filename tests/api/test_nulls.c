@@ -412,6 +412,83 @@ static void check_programs(qdnnHandle_t h, qdnnTensorDescriptor_t t, qdnnPlan_t 
     OK(qdnnDestroyProgram(p));
 }
 
+static void check_once(qdnnHandle_t h, qdnnTensorDescriptor_t t, qdnnQuantDescriptor_t q)
+{
+    const qdnnQuantizedType_t type = {QDNN_DATA_I4, QDNN_GRANULARITY_NONE, 0, QDNN_GRANULARITY_NONE, 0};
+    const qdnnNorm_t norm = {.size = sizeof norm};
+    const qdnnAttention_t attention = {.size = sizeof attention};
+    const qdnnKvCache_t cache = {.size = sizeof cache};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, NULL, 0}};
+    qdnnMatmulDescriptor_t m = NULL;
+    qdnnIntegerDescriptor_t i = NULL;
+    qdnnTrainDescriptor_t r = NULL;
+    qdnnTensorDescriptor_t f = NULL;
+    IS_NULL("tensor", qdnnCreateTensorDescriptorOf(NULL, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
+    IS_NULL("dims", qdnnCreateTensorDescriptorOf(&out.tensor, QDNN_DATA_F32, 1, NULL, NULL));
+    IS_NULL("quant", qdnnCreateQuantDescriptorOf(NULL, QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 32));
+    IS_NULL("quant", qdnnCreateQuantDescriptorOfWeights(NULL, QDNN_WEIGHTS_AWQ, 0));
+    IS_NULL("matmul", qdnnCreateMatmulDescriptorOf(NULL, NULL, 0));
+    IS_NULL("settings", qdnnCreateMatmulDescriptorOf(&out.matmul, NULL, 1));
+    IS_NULL("integer", qdnnCreateIntegerDescriptorOf(NULL, NULL, 0));
+    IS_NULL("settings", qdnnCreateIntegerDescriptorOf((qdnnIntegerDescriptor_t *)&out, NULL, 1));
+    IS_NULL("train", qdnnCreateTrainDescriptorOf(NULL, NULL, 0));
+    IS_NULL("settings", qdnnCreateTrainDescriptorOf(&out.train, NULL, 1));
+    OK(qdnnCreateMatmulDescriptorOf(&m, NULL, 0));
+    OK(qdnnCreateIntegerDescriptorOf(&i, NULL, 0));
+    OK(qdnnCreateTrainDescriptorOf(&r, NULL, 0));
+    IS_NULL("handle", qdnnMatmulWith(NULL, m, t, t, q, t, bindings, 1));
+    IS_NULL("matmul", qdnnMatmulWith(h, NULL, t, t, q, t, bindings, 1));
+    IS_NULL("x", qdnnMatmulWith(h, m, NULL, t, q, t, bindings, 1));
+    IS_NULL("w", qdnnMatmulWith(h, m, t, NULL, q, t, bindings, 1));
+    IS_NULL("quant", qdnnMatmulWith(h, m, t, t, NULL, t, bindings, 1));
+    IS_NULL("y", qdnnMatmulWith(h, m, t, t, q, NULL, bindings, 1));
+    IS_NULL("handle", qdnnTypedMatmulWith(NULL, m, t, &type, 8, t, bindings, 1));
+    IS_NULL("matmul", qdnnTypedMatmulWith(h, NULL, t, &type, 8, t, bindings, 1));
+    IS_NULL("x", qdnnTypedMatmulWith(h, m, NULL, &type, 8, t, bindings, 1));
+    IS_NULL("type", qdnnTypedMatmulWith(h, m, t, NULL, 8, t, bindings, 1));
+    IS_NULL("y", qdnnTypedMatmulWith(h, m, t, &type, 8, NULL, bindings, 1));
+    IS_NULL("handle", qdnnIntegerMatmulWith(NULL, i, t, t, t, bindings, 1));
+    IS_NULL("integer", qdnnIntegerMatmulWith(h, NULL, t, t, t, bindings, 1));
+    IS_NULL("x", qdnnIntegerMatmulWith(h, i, NULL, t, t, bindings, 1));
+    IS_NULL("w", qdnnIntegerMatmulWith(h, i, t, NULL, t, bindings, 1));
+    IS_NULL("y", qdnnIntegerMatmulWith(h, i, t, t, NULL, bindings, 1));
+    IS_NULL("handle", qdnnIntegerDotWith(NULL, t, t, t, bindings, 1));
+    IS_NULL("a", qdnnIntegerDotWith(h, NULL, t, t, bindings, 1));
+    IS_NULL("b", qdnnIntegerDotWith(h, t, NULL, t, bindings, 1));
+    IS_NULL("y", qdnnIntegerDotWith(h, t, t, NULL, bindings, 1));
+    IS_NULL("handle", qdnnIntegerTopWith(NULL, t, t, t, t, bindings, 1));
+    IS_NULL("x", qdnnIntegerTopWith(h, NULL, t, t, t, bindings, 1));
+    IS_NULL("w", qdnnIntegerTopWith(h, t, NULL, t, t, bindings, 1));
+    IS_NULL("scores", qdnnIntegerTopWith(h, t, t, NULL, t, bindings, 1));
+    IS_NULL("indices", qdnnIntegerTopWith(h, t, t, t, NULL, bindings, 1));
+    IS_NULL("handle", qdnnIntegerConvWith(NULL, i, t, t, t, bindings, 1));
+    IS_NULL("integer", qdnnIntegerConvWith(h, NULL, t, t, t, bindings, 1));
+    IS_NULL("x", qdnnIntegerConvWith(h, i, NULL, t, t, bindings, 1));
+    IS_NULL("w", qdnnIntegerConvWith(h, i, t, NULL, t, bindings, 1));
+    IS_NULL("y", qdnnIntegerConvWith(h, i, t, t, NULL, bindings, 1));
+    IS_NULL("handle", qdnnNormWith(NULL, &norm, t, t, NULL, bindings, 1));
+    IS_NULL("norm", qdnnNormWith(h, NULL, t, t, NULL, bindings, 1));
+    IS_NULL("x", qdnnNormWith(h, &norm, NULL, t, NULL, bindings, 1));
+    IS_NULL("y", qdnnNormWith(h, &norm, t, NULL, NULL, bindings, 1));
+    IS_NULL("handle", qdnnAttentionWith(NULL, &attention, t, &cache, &cache, t, bindings, 1));
+    IS_NULL("attention", qdnnAttentionWith(h, NULL, t, &cache, &cache, t, bindings, 1));
+    IS_NULL("x", qdnnAttentionWith(h, &attention, NULL, &cache, &cache, t, bindings, 1));
+    IS_NULL("keys", qdnnAttentionWith(h, &attention, t, NULL, &cache, t, bindings, 1));
+    IS_NULL("y", qdnnAttentionWith(h, &attention, t, &cache, &cache, NULL, bindings, 1));
+    IS_NULL("handle", qdnnLsqWith(NULL, t, r, bindings, 1));
+    IS_NULL("x", qdnnLsqWith(h, NULL, r, bindings, 1));
+    IS_NULL("train", qdnnLsqWith(h, t, NULL, bindings, 1));
+    IS_NULL("handle", qdnnLsqBackwardWith(NULL, t, r, bindings, 1));
+    IS_NULL("x", qdnnLsqBackwardWith(h, NULL, r, bindings, 1));
+    IS_NULL("train", qdnnLsqBackwardWith(h, t, NULL, bindings, 1));
+    OK(qdnnCreateTensorDescriptorOf(&f, QDNN_DATA_F32, 1, (const int64_t[]){1}, NULL));
+    IS_NULL("bindings", qdnnLsqWith(h, f, r, NULL, 1));
+    OK(qdnnDestroyTensorDescriptor(f));
+    OK(qdnnDestroyMatmulDescriptor(m));
+    OK(qdnnDestroyIntegerDescriptor(i));
+    OK(qdnnDestroyTrainDescriptor(r));
+}
+
 static void check_plans(const scene *s)
 {
     qdnnHandle_t h = s->handle;
@@ -540,6 +617,7 @@ TEST_CASE(ApiNulls, WithAHandle)
         check_integer_plans(s.handle, s.tensor);
         check_row_plans(s.handle, s.tensor);
         check_one_shots(&s);
+        check_once(s.handle, s.tensor, s.quant);
         scene_close(&s);
     }
     vm_end();
