@@ -54,6 +54,27 @@ target_include_directories(qdnn_ptxvm PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_
                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/qdnn>)
 target_link_libraries(qdnn_ptxvm PUBLIC Threads::Threads m)
 
+# The PTX builder, in the same way, with its headers as they are installed: qdnn/ptx.h and what it includes.
+set(QDNN_PTX_HEADERS ptx.h ptx_call.h sm.h types.def mma.def)
+add_custom_command(
+  OUTPUT ptxgen.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ptxgen.o $<TARGET_OBJECTS:qdnn_ptxgen>
+  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=ptx_* ptxgen.o
+  DEPENDS qdnn_ptxgen $<TARGET_OBJECTS:qdnn_ptxgen>
+  COMMAND_EXPAND_LISTS VERBATIM)
+add_library(qdnn_ptx STATIC ${PROJECT_BINARY_DIR}/ptxgen.o)
+set_target_properties(qdnn_ptx PROPERTIES OUTPUT_NAME ptxgen EXPORT_NAME ptxgen LINKER_LANGUAGE C)
+configure_file(ptxgen/library_ptx.h ptx_include/qdnn/ptx.h COPYONLY)
+foreach(header IN LISTS QDNN_PTX_HEADERS)
+  configure_file(ptxgen/${header} ptx_include/qdnn/ptxgen/${header} COPYONLY)
+  install(FILES ptxgen/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn/ptxgen)
+endforeach()
+install(FILES ptxgen/library_ptx.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn RENAME ptx.h)
+target_include_directories(qdnn_ptx PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/ptx_include>
+                                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(qdnn_ptx PUBLIC ${CMAKE_DL_LIBS})
+add_library(qdnn::ptxgen ALIAS qdnn_ptx)
+
 qdnn_library(qdnn_static STATIC qdnn ${PROJECT_BINARY_DIR}/qdnn.o)
 
 # The reader of files, in the same way.
@@ -67,7 +88,7 @@ qdnn_library(qdnn_files STATIC qdnn_files ${PROJECT_BINARY_DIR}/qdnn_files.o)
 qdnn_library(qdnn_files_shared SHARED qdnn_files $<TARGET_OBJECTS:qdnn_files_objects> $<TARGET_OBJECTS:qdnn_base>)
 target_link_options(qdnn_files_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/qdnn.map)
 
-install(TARGETS qdnn qdnn_static qdnn_files qdnn_files_shared qdnn_host_ref qdnn_ptxvm EXPORT qdnn-targets)
+install(TARGETS qdnn qdnn_static qdnn_files qdnn_files_shared qdnn_host_ref qdnn_ptxvm qdnn_ptx EXPORT qdnn-targets)
 # In a folder of its own: a libcuda.so.1 must never be found by accident.
 install(TARGETS ptxvm_libcuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/qdnn/ptxvm NAMELINK_SKIP)
 install(FILES host_ref/host_ref.h ptxvm/ptxvm.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qdnn)
@@ -82,6 +103,8 @@ write_basic_package_version_file(qdnn-config-version.cmake COMPATIBILITY SameMin
 file(RELATIVE_PATH QDNN_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qdnn.pc.in qdnn.pc @ONLY)
 configure_file(cmake/qdnn_files.pc.in qdnn_files.pc @ONLY)
+configure_file(cmake/qdnn_ptxgen.pc.in qdnn_ptxgen.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qdnn-config.cmake ${PROJECT_BINARY_DIR}/qdnn-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qdnn)
-install(FILES ${PROJECT_BINARY_DIR}/qdnn.pc ${PROJECT_BINARY_DIR}/qdnn_files.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/qdnn.pc ${PROJECT_BINARY_DIR}/qdnn_files.pc ${PROJECT_BINARY_DIR}/qdnn_ptxgen.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

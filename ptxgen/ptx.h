@@ -30,13 +30,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ptxgen/sm.h"
+#include "sm.h"
 
 /* The types are rows of types.def. */
 typedef enum ptx_type {
     PTX_NOTYPE,
 #define TYPE(name, text, bit_text, memory_text, bits) PTX_##name,
-#include "ptxgen/types.def"
+#include "types.def"
 #undef TYPE
     PTX_TYPE_COUNT,
     PTX_INT = PTX_TYPE_COUNT, /* a C integer without a type yet */
@@ -507,7 +507,7 @@ ptx_val ptx_movmatrix_trans(ptx_builder *b, ptx_val x);
  * registers of each fragment. */
 typedef enum ptx_mma_id {
 #define MMA(id, m, n, k, d, a, b, c, need) PTX_MMA_##id,
-#include "ptxgen/mma.def"
+#include "mma.def"
 #undef MMA
     PTX_MMA_COUNT
 } ptx_mma_id;
@@ -550,6 +550,6 @@ static inline ptx_val ptx_from_real(double x)
 }
 
 #ifndef PTX_NO_CALL_MACROS
-#include "ptxgen/ptx_call.h"
+#include "ptx_call.h"
 #endif
 #endif

@@ -29,6 +29,18 @@ static void check_program(const char *command)
     process_free(&result);
 }
 
+/* A program that prints a kernel of its own, which the installed ptxvm checks and runs: 2 * {0, 1, 2} + {1, 1, 1}. */
+static void check_kernel(const char *dir, const char *program)
+{
+    process_result r = process_run(
+        "cd %s && %s >own.ptx && root/bin/ptxvm own.ptx >/dev/null && root/bin/ptxvm own.ptx --run saxpy "
+        "--grid 1 --block 32 'buf:3xf32=iota' 'buf:3xf32=1>f32:3' 2.0 3 2>&1 | grep -o '1 3 5'",
+        dir, program);
+    CHECK_EQ_I64(r.status, 0);
+    CHECK_EQ_STR(r.output, "1 3 5\n");
+    process_free(&r);
+}
+
 static void by_find_package(const char *dir)
 {
     char command[2048];
@@ -45,6 +57,7 @@ static void by_find_package(const char *dir)
     process_result witnesses = process_run("%s/consumer/witnesses", dir);
     CHECK_EQ_STR(witnesses.output, "32, 716\n");
     process_free(&witnesses);
+    check_kernel(dir, "consumer/consumer_kernel");
     process_result files = process_run("%s/consumer/consumer_files", dir);
     CHECK_EQ_I64(files.status, 0);
     CHECK_EQ_STR(files.output, "no-such-model.gguf: cannot be read: No such file or directory\n");
@@ -94,7 +107,13 @@ static void by_pkg_config(const char *dir)
         snprintf(command, sizeof command, "%s/by_pc_static", dir);
         check_program(command);
     }
-    snprintf(command, sizeof command, "%s %s/tests/consumer/files.c $(%s --cflags --libs qdnn_files) -o %s/files_by_pc",
+    snprintf(command, sizeof command,
+             "%s -std=c17 %s/tests/consumer/kernel.c $(%s --cflags --libs qdnn_ptxgen) -o %s/kernel_by_pc",
+             QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
+    if (run_ok(command))
+        check_kernel(dir, "./kernel_by_pc");
+    snprintf(command, sizeof command,
+             "%s %s/tests/consumer/files.c $(%s --cflags --libs qdnn_files) -o %s/files_by_pc",
              QDNN_C_COMPILER, QDNN_SOURCE_DIR, tool, dir);
     if (run_ok(command)) {
         process_result files =

@@ -187,8 +187,8 @@ typedef struct {
     qdnnFileWeight_t weight;
     qdnnTensorDescriptor_t tensor;
     qdnnQuantDescriptor_t quant;
-    void *memory;                                   /* all operands, each at a multiple of 256 bytes */
-    qdnnBinding_t bindings[QDNN_FILE_OPERANDS_MAX]; /* weight.operands of them: CODES comes first */
+    void *memory;                                       /* all operands, each at a multiple of 256 bytes */
+    qdnnBinding_t bindings[QDNN_FILE_OPERANDS_MAX + 1]; /* weight.operands of them: CODES comes first */
 } qdnnUploadedWeight_t;
 
 /* Frees what qdnnUploadFileWeight made; all members become 0.

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 32, NAME_MAX_LENGTH = 40 };
+enum { FILES_MAX = 64, NAME_MAX_LENGTH = 40 };
 
 /* Blocks lie within the page. */
 typedef struct block {
@@ -153,11 +153,13 @@ static bool compile_as_told(const char *dir, const guide_file *f)
     process_result result =
         process_run("cd %s && ln -s %s/ptxvm/libcuda.so.1 libcuda.so && printf 'Name: qdnn\nDescription: "
                     "qdnn\nVersion: 0\nCflags: "
-                    "-I%s/include\nLibs: -L%s -lqdnn\n' >qdnn.pc && cc() { %s -std=c17 "
+                    "-I%s/include\nLibs: -L%s -lqdnn\n' >qdnn.pc && printf 'Name: qdnn_ptxgen\nDescription: "
+                    "ptx\nVersion: 0\nCflags: -I%s/ptx_include\nLibs: -L%s -lptxgen -ldl\n' >qdnn_ptxgen.pc "
+                    "&& cc() { %s -std=c17 "
                     "-D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror %s "
                     "\"$@\"; } && export PKG_CONFIG_PATH=$PWD LIBRARY_PATH=$PWD C_INCLUDE_PATH=%s && %s",
-                    dir, QDNN_BINARY_DIR, QDNN_SOURCE_DIR, QDNN_BINARY_DIR, QDNN_C_COMPILER, sanitize,
-                    QDNN_CUDA_INCLUDE, command);
+                    dir, QDNN_BINARY_DIR, QDNN_SOURCE_DIR, QDNN_BINARY_DIR, QDNN_BINARY_DIR, QDNN_BINARY_DIR,
+                    QDNN_C_COMPILER, sanitize, QDNN_CUDA_INCLUDE, command);
     if (result.status != 0)
         FAIL("%s does not compile by: %s\n%s", f->name, command, result.output);
     process_free(&result);
@@ -192,13 +194,13 @@ static void run_and_compare(const char *dir, const guide_file *f)
     bool cuda = uses_cuda(f) || !HAS_PTXVM;
     if (f->commands.length)
         write_block(dir, "commands", f->commands);
-    process_result result =
-        process_run("cd %s; for name in $(env | sed -n 's/^\\(QDNN_[A-Z_]*\\)=.*/\\1/p; "
-                    "s/^\\(PTXVM_[A-Z_]*\\)=.*/\\1/p'); "
-                    "do unset $name; done; export QDNN_DEVICE=%s PATH=%s/ptxgen:$PATH LD_LIBRARY_PATH=%s%s; "
-                    "if [ -f commands ]; then sh -e commands; else ./%.*s; fi",
-                    dir, cuda ? "cuda" : "vm", QDNN_BINARY_DIR, QDNN_BINARY_DIR,
-                    cuda ? ":" QDNN_BINARY_DIR "/ptxvm" : "", stem(f), f->name);
+    process_result result = process_run(
+        "cd %s; for name in $(env | sed -n 's/^\\(QDNN_[A-Z_]*\\)=.*/\\1/p; "
+        "s/^\\(PTXVM_[A-Z_]*\\)=.*/\\1/p'); "
+        "do unset $name; done; export QDNN_DEVICE=%s PATH=%s/ptxgen:%s/ptxvm:$PATH LD_LIBRARY_PATH=%s%s; "
+        "if [ -f commands ]; then sh -e commands; else ./%.*s; fi",
+        dir, cuda ? "cuda" : "vm", QDNN_BINARY_DIR, QDNN_BINARY_DIR, QDNN_BINARY_DIR,
+        cuda ? ":" QDNN_BINARY_DIR "/ptxvm" : "", stem(f), f->name);
     char *expected = calloc((size_t)f->output.length + 1, 1);
     memcpy(expected, f->output.text ? f->output.text : "", (size_t)f->output.length);
     CHECK_EQ_I64(result.status, 0);
@@ -280,6 +282,8 @@ TEST_EACH(Guide, IsCppToo, program_count, program_name)
     const guide_file *f = &guide.files[guide.programs[index]];
     if (uses_cuda(f) && !QDNN_CUDA_INCLUDE[0])
         SKIP("no cuda.h was found when this was built");
+    if (block_has(f->source, "<qdnn/ptx.h>"))
+        SKIP("the builder of PTX is for C alone");
     char dir[512];
     temp_dir_make(dir, sizeof dir);
     write_files(dir);

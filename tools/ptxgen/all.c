@@ -54,6 +54,12 @@ static const addition additions[] = {
     {"matmul_e4m3", "groups=none alpha=column product=tile tile_rows=2 x_fp8=e4m3 x_scale=yes"},
     {"scale_nf4", "group_size=4"},
     {"scale_nf4", "group_size=1 channels=4"},
+    {"matmul_int4", "layout=interleaved code=unsigned groups=none group_size=1 reduction=rows"},
+    {"matmul_int4_zp", "layout=interleaved zero=u32 groups=columns group_size=4 reduction=rows"},
+    {"matmul_int4", "layout=words code=twos group_size=8 product=ragged"},
+    {"w4a4_matmul", "tile=4"},
+    {"int8_conv2d", "rounding=away window_h=2 window_w=2 window_c=1"},
+    {"lsq_backward", "group_size=1 channels=1 rounding=away bits=4"},
 };
 
 static const char *const common_sms[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
