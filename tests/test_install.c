@@ -172,15 +172,17 @@ TEST_CASE(Install, LibrariesShowPublicNamesAlone)
     if (strlen(QDNN_SANITIZE) > 0)
         SKIP("sanitizers add names of their own");
     static const struct {
-        const char *listing, *shows;
-    } libraries[] = {{"nm -D --defined-only %s/libqdnn.so", " T qdnnEmitPtx\n"},
-                     {"nm -g --defined-only %s/libqdnn.a", " T qdnnEmitPtx\n"},
-                     {"nm -g --defined-only %s/libqdnn_files.a", " T qdnnOpenFile\n"}};
-    for (int i = 0; i < 3; i++) {
+        const char *listing, *shows, *prefix;
+    } libraries[] = {{"nm -D --defined-only %s/libqdnn.so", " T qdnnEmitPtx\n", "qdnn[A-Z]"},
+                     {"nm -g --defined-only %s/libqdnn.a", " T qdnnEmitPtx\n", "qdnn[A-Z]"},
+                     {"nm -g --defined-only %s/libqdnn_files.a", " T qdnnOpenFile\n", "qdnn[A-Z]"},
+                     {"nm -g --defined-only %s/libptxgen.a", " T ptx_open\n", "ptx_"}};
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
         char command[1200];
         snprintf(command, sizeof command, libraries[i].listing, QDNN_BINARY_DIR);
         process_result names = process_run("%s", command);
-        process_result foreign = process_run("%s | awk 'NF == 3 && $3 !~ /^qdnn[A-Z]/'", command);
+        process_result foreign =
+            process_run("%s | awk 'NF == 3 && $3 !~ /^%s/'", command, libraries[i].prefix);
         CHECK_HAS(names.output, libraries[i].shows);
         CHECK_EQ_STR(foreign.output, "");
         process_free(&names);

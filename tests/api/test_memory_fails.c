@@ -66,9 +66,9 @@ static qdnnStatus_t run_step(void *object, const void *argument)
 /* Which steps allocate at all. */
 static bool allocates(const scene_step *step)
 {
-    return strstr(step->name, "Create") || strstr(step->name, "Add") || strstr(step->name, "Compile") || strstr(step->name, "With") ||
-           !strcmp(step->name, "qdnnComputeScales") || !strcmp(step->name, "qdnnQuantize") ||
-           !strcmp(step->name, "qdnnDequantize");
+    return strstr(step->name, "Create") || strstr(step->name, "Add") || strstr(step->name, "Compile") ||
+           strstr(step->name, "With") || !strcmp(step->name, "qdnnComputeScales") ||
+           !strcmp(step->name, "qdnnQuantize") || !strcmp(step->name, "qdnnDequantize");
 }
 
 TEST_EACH(ApiMemory, EveryStepFails, scene_kind_count, scene_kind_name)
