@@ -18,7 +18,7 @@ class Attending:
 
     def attention(self: Device, x: Any, cache: KvCache | tuple, *, key_index: Any = None, lengths: Any = None, visible: Any = None,
                   window: int = 0, sequence: Any = None, page_table: Any = None, scale: float = 0.0, cap: float = 0.0, sink: Any = None,
-                  mask: Any = None, slope: Any = None, mode: str = "exact", value_size: int = 0, type: str | None = None,
+                  mask: Any = None, slope: Any = None, mode: str = "auto", value_size: int = 0, type: str | None = None,
                   out: Any = None) -> Any:  # fmt: skip
         """softmax(scores of the queries x [tokens, heads, head size] with the keys) times the values, [tokens, heads, value size].
 
@@ -28,8 +28,8 @@ class Attending:
         the last `window`. `sequence` (i32, one per token; None: all are of sequence 0) and `page_table` say where keys are.
         `scale` 0: 1 / sqrt(head size). `mask` is added to the scores, [tokens, keys] or [heads, tokens, keys], times `slope` (f32,
         one per head) if that is given; `slope` alone: ALiBi. `sink` (f32, one per head) is one more score.
-        mode: "exact" (the same bits on every GPU) or "tensor" (f16 and bf16). `value_size`: without values in the cache, they are
-        the first so many elements of the keys.
+        mode: "auto" (tensor cores for f16 and bf16, unless the device asks for math="exact"), "exact" (the same bits on every GPU),
+        "tensor". `value_size`: without values in the cache, they are the first so many elements of the keys.
 
         >>> keys, values = np.zeros((2, 1, 8), "f4"), np.stack([np.full((1, 8), 1, "f4"), np.full((1, 8), 3, "f4")])
         >>> device.attention(np.ones((2, 1, 8), "f4"), (keys, values), key_index=np.array([0, 1], "i4")).numpy()[:, 0, 0]
