@@ -26,8 +26,8 @@ static const char *check_access(const parser *p, const pvm_inst *inst)
     bool wide = bits == 256 && is_global(inst);
     if (bits > 128 && !wide)
         return "this vector is wider than 128 bits";
-    if (inst->mod[S_VEC] == M_v8 && bits < 128)
-        return ".v8 needs a 16-bit or 32-bit type";
+    if (inst->mod[S_VEC] == M_v8 && bits < 128 && p->module->version < 91)
+        return ".v8 needs a 16-bit or 32-bit type, before .version 9.1";
     if (wide && (p->module->version < 88 || p->module->target.sm < 100))
         return "256-bit accesses need .version 8.8 and sm_100 or later";
     if (inst->mod[S_EVICT2] && !wide)

@@ -235,6 +235,8 @@ bool tensor_find(const pvm_inst *inst, pvm_target device, tensor_op *op)
     op->is_and = pvm_has(inst, S_OP, M_and);
     op->scales = scales_of(inst);
     op->scale_ue4m3 = pvm_slot_type(inst, S_STYPE) == T_UE4M3;
+    if (op->scales == 4 && !op->scale_ue4m3) /* later than the public model */
+        op->standing = TENSOR_ASSUMED;
     op->wide = tensor_dots_best() == tensor_dots_v3;
     op->inst = inst;
     return true;

@@ -16,6 +16,7 @@ EXPECT(in_u8, ops_in_at(64 * t, 1))
 EXPECT(in_u16, ops_in_at(64 * t, 2))
 EXPECT(in_u32, ops_in_at(64 * t, 4))
 EXPECT(in_u64, ops_in_at(64 * t, 8))
+EXPECT(swapped, __builtin_bswap64(ops_in_at(64 * t, 8)))
 EXPECT(in_s8, (uint64_t)(int8_t)ops_in_at(64 * t, 1))
 EXPECT(in_s16, (uint64_t)(int16_t)ops_in_at(64 * t, 2))
 EXPECT(in_s32, (uint64_t)(int32_t)ops_in_at(64 * t, 4))
@@ -55,6 +56,9 @@ static const ops_test LdSt[] = {
      .decls = ".shared .align 4 .b8 v0[4];\n.shared .align 4 .b8 v1[8];\n.shared .align 4 .b8 v2[4];\n"
               ".shared .align 4 .b8 v3[12];\n.shared .align 4 .b8 v4[4];\n"},
     {"u8_into_64", AT64 "ld.global.u8 %rd9, [%rd3];", in_u8},
+    {"v8_of_bytes", AT64 "ld.global.v8.u8 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd3]; st.shared.v8.u8 [sm], {%r8, %r7, %r6, %r5, %r4, %r3, %r2, %r1}; ld.shared.u64 %rd9, [sm];", swapped, .threads = 1},
+    {"local_volatile", AT64 "ld.global.u32 %r1, [%rd3]; st.volatile.local.u32 [lo+8], %r1; ld.volatile.local.u32 %r9, [lo+8]; cvt.u64.u32 %rd9, %r9;", in_u32},
+    {"mmio", AT64 "ld.mmio.acquire.sys.global.u32 %r1, [%rd3]; st.mmio.release.sys.global.u32 [%rd2], %r1; ld.mmio.relaxed.sys.global.u32 %r9, [%rd2]; cvt.u64.u32 %rd9, %r9;", in_u32},
     {"u16_into_64", AT64 "ld.global.u16 %rd9, [%rd3];", in_u16},
     {"u32_into_64", AT64 "ld.global.u32 %rd9, [%rd3];", in_u32},
     {"u64", AT64 "ld.global.u64 %rd9, [%rd3];", in_u64},

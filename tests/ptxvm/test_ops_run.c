@@ -24,7 +24,7 @@ static void keep(void *user, const char *text, size_t length)
 static char *module_text(const ops_test *test, const char *sm)
 {
     static const char format[] =
-        ".version 8.8\n.target %s\n.address_size 64\n%s\n"
+        ".version 9.4\n.target %s\n.address_size 64\n%s\n"
         ".visible .entry k(.param .u64 out, .param .u64 in)\n{\n"
         ".reg .b32 %%r<64>;\n.reg .b64 %%rd<64>;\n.reg .b16 %%h<32>;\n.reg .f32 %%f<16>;\n"
         ".reg .f64 %%fd<16>;\n.reg .pred %%p<16>;\n%s"

@@ -261,13 +261,14 @@ TEST_CASE(TensorScaled, RandomFp4)
         {M_kind__mxf4, M_scale_vec__2X, T_UE8M0, 2},
         {M_kind__mxf4nvf4, M_scale_vec__2X, T_UE8M0, 2},
         {M_kind__mxf4nvf4, M_scale_vec__4X, T_UE4M3, 4},
+        {M_kind__mxf4nvf4, M_scale_vec__4X, T_UE8M0, 4},
     };
     uint64_t a[16 * 64], b[64 * 8], c[16 * 8], d[16 * 8], state = 44;
     for (int n = 0; n < 60; n++) {
-        const bool ue4m3 = kinds[n % 3].scale == T_UE4M3;
+        const bool ue4m3 = kinds[n % 4].scale == T_UE4M3;
         const pvm_inst inst =
-            scaled_instruction(kinds[n % 3].kind, kinds[n % 3].vector, T_E2M1, T_E2M1, kinds[n % 3].scale);
-        scaling s = {.blocks = kinds[n % 3].blocks, .thread_a = n / 3 % 2, .thread_b = n / 3 % 4};
+            scaled_instruction(kinds[n % 4].kind, kinds[n % 4].vector, T_E2M1, T_E2M1, kinds[n % 4].scale);
+        scaling s = {.blocks = kinds[n % 4].blocks, .thread_a = n / 3 % 2, .thread_b = n / 3 % 4};
         tensor_op op;
         int wrong = 0;
         REQUIRE(tensor_find(&inst, (pvm_target){120, 'a'}, &op));

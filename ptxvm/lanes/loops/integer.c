@@ -17,7 +17,10 @@ enum { V_HI_SAT = V_HI | V_SAT };
 #define SIGNED(X, ...)    X(S16, S16, __VA_ARGS__) X(S32, S32, __VA_ARGS__) X(S64, S64, __VA_ARGS__)
 #define WORDS(X, ...)     X(U32, U32, __VA_ARGS__) X(S32, S32, __VA_ARGS__)
 #define PAIRS(X, ...)     X(U16X2, U16X2, __VA_ARGS__) X(S16X2, S16X2, __VA_ARGS__)
-#define RELU_INTS(X, ...) X(S32, S32, __VA_ARGS__) X(S16X2, S16X2, __VA_ARGS__)
+#define QUADS(X, ...)     X(U8X4, U8X4, __VA_ARGS__) X(S8X4, S8X4, __VA_ARGS__)
+#define JUST_S8X4(X, ...) X(S8X4, S8X4, __VA_ARGS__)
+#define JUST_U32(X, ...)  X(U32, U32, __VA_ARGS__)
+#define RELU_INTS(X, ...) X(S32, S32, __VA_ARGS__) X(S16X2, S16X2, __VA_ARGS__) X(S8X4, S8X4, __VA_ARGS__)
 #define JUST_S32(X, ...)  X(S32, S32, __VA_ARGS__)
 #define WIDENED(X, ...)                                                                                      \
     X(U16, U32, __VA_ARGS__)                                                                                 \
@@ -29,6 +32,25 @@ static inline int32_t clamp_s32(int64_t x)
 {
     return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
 }
+
+/* The nearest number of the type of `a`. */
+#define CLAMP(T, low, high)                                                                                  \
+    static inline t_##T clamp_##T(int64_t x)                                                                 \
+    {                                                                                                        \
+        return (t_##T)(x < low ? low : x > high ? high : x);                                                 \
+    }
+CLAMP(U8, 0, UINT8_MAX)
+CLAMP(S8, INT8_MIN, INT8_MAX)
+CLAMP(U16, 0, UINT16_MAX)
+CLAMP(S16, INT16_MIN, INT16_MAX)
+CLAMP(U32, 0, UINT32_MAX)
+#define clamp(a, x)                                                                                          \
+    _Generic((a), uint8_t                                                                                    \
+             : clamp_U8, int8_t                                                                              \
+             : clamp_S8, uint16_t                                                                            \
+             : clamp_U16, int16_t                                                                            \
+             : clamp_S16, uint32_t                                                                           \
+             : clamp_U32)(x)
 
 /* Functions that depend on the type, under one name: mul_hi(a, b) is mul_hi_S32(a, b) for int32_t. */
 #define BY_TYPE(name, a)                                                                                     \

@@ -32,6 +32,8 @@ typedef double t_F64;
 typedef float t_F32X2;
 typedef uint16_t t_U16X2, t_F16X2, t_BF16X2;
 typedef int16_t t_S16X2;
+typedef uint8_t t_U8X4; /* four */
+typedef int8_t t_S8X4;
 
 enum {
     n_U8 = WARP,
@@ -52,6 +54,8 @@ enum {
     n_F64 = WARP,
     n_U16X2 = 2 * WARP,
     n_S16X2 = 2 * WARP,
+    n_U8X4 = 4 * WARP,
+    n_S8X4 = 4 * WARP,
     n_F16X2 = 2 * WARP,
     n_BF16X2 = 2 * WARP,
     n_F32X2 = 2 * WARP
