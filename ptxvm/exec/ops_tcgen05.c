@@ -1,7 +1,8 @@
 /* tcgen05: loads and stores of tensor memory, their waits, fences.
  *
- * A load reads tensor memory and a store writes it at its start or at the wait for it, as the seed decides; without one
- * at the wait. Until then the registers of a load hold POISON. A warp reaches only the quarter of the lanes that its
+ * With a seed a load reads tensor memory and a store writes it at its start or at the wait for it, and until then the registers
+ * of a load hold POISON. Without one a store writes at the wait, but a load delivers its values at once: compilers let
+ * instructions use them before the wait, which is an error (that the checks find), but works on GPUs, whose registers wait. A warp reaches only the quarter of the lanes that its
  * number, modulo 4, has. */
 #include "ops_tcgen05.h"
 
@@ -256,6 +257,14 @@ static void watch_transfer(vm_warp *warp, const tcgen05_transfer *t, bool begin)
         (begin ? vm_check_tmem_begin : vm_check_tmem_end)(warp, t->op, 0, &regions[i]);
 }
 
+/* The values reach their registers, unless those have been left. */
+static void deliver(tcgen05_transfer *t)
+{
+    for (int i = 0; t->frame && i < t->op->n_results; i++)
+        memcpy(vm_slot_ptr(t->frame, t->op->operand[i].slot), t->values[i], sizeof *t->values);
+    t->delivered = true;
+}
+
 static vm_result exec_load(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
     (void)mask;
@@ -269,9 +278,12 @@ static vm_result exec_load(vm_warp *warp, const vm_op *op, uint32_t mask)
         return VM_FAULT;
     watch_transfer(warp, t, true);
     vm_check_load_begin(warp, op);
-    if (ops_landing_of(warp, state->started++) != LANDING_LATE && !load_values(warp, t))
+    bool seeded = warp->block->launch->vm->config.seed;
+    if ((ops_landing_of(warp, state->started++) != LANDING_LATE || !seeded) && !load_values(warp, t))
         return VM_FAULT;
-    for (int i = 0; i < op->n_results; i++)
+    if (!seeded)
+        deliver(t);
+    for (int i = 0; seeded && i < op->n_results; i++)
         for (int lane = 0; lane < WARP; lane++)
             ((uint32_t *)vm_value(warp, &op->operand[i]))[lane] = POISON;
     return VM_NEXT;
@@ -326,8 +338,8 @@ static bool end_load(vm_warp *warp, tcgen05_transfer *t)
     if (!t->moved && !load_values(warp, t))
         return false;
     watch_transfer(warp, t, false);
-    for (int i = 0; t->frame && i < op->n_results; i++)
-        memcpy(vm_slot_ptr(t->frame, op->operand[i].slot), t->values[i], sizeof *t->values);
+    if (!t->delivered)
+        deliver(t);
     vm_check_flight_end(warp, t->frame, op, 0, op->n_results);
     for (int i = 0; warp->block->check && i < op->n_results; i++)
         vm_check_load_undefined(warp, t->frame, op, i, undefined_lanes(warp, t, (uint32_t)i));

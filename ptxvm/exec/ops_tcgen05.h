@@ -37,7 +37,7 @@ typedef struct tcgen05_transfer {
     const vm_op *op;
     vm_frame *frame; /* of a load's registers; null: it has returned */
     uint32_t address;
-    bool moved;
+    bool moved, delivered; /* tensor memory has been read or written; a load's registers have their values */
     uint32_t (*values)[WARP]; /* by register; null: not taken yet */
 } tcgen05_transfer;
 

@@ -31,7 +31,7 @@ static const descriptor_field fields[] = {
     {"bits 14 to 15", 14, 2, 0, true},
     {"bits 30 to 31", 30, 2, 0, true},
     {"the constant in bits 46 to 48", 46, 3, 1, true},
-    {"the base offset", 49, 3, 0, false},
+    {"the base offset", 49, 3, 0, false}, /* without a swizzle it means nothing */
     {"the mode of the leading dimension", 52, 1, 0, false},
     {"the constant in bits 53 to 60", 53, 8, 0, true},
 };
@@ -40,7 +40,8 @@ bool tcgen05_descriptor_is_valid(vm_warp *warp, const vm_op *op, int lane, const
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         uint32_t value = (uint32_t)(bits >> fields[i].first) & ((1u << fields[i].bits) - 1);
-        if (value == fields[i].value)
+        bool means_nothing = fields[i].first == 49 && bits >> 61 == 0;
+        if (value == fields[i].value || means_nothing)
             continue;
         vm_fault(warp, op, lane, fields[i].supported ? PTXVM_ERROR_EXECUTION : PTXVM_ERROR_UNSUPPORTED,
                  "the descriptor of %s, 0x%016llx: %s is %u, %s %u", name, (unsigned long long)bits,

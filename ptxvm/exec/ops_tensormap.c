@@ -58,24 +58,38 @@ static uint64_t rows_of(const tensor_box *box)
 
 static uint32_t row_bytes(const tensor_box *box)
 {
-    return vm_tensormap_extent(&box->map, 0) * vm_tensormap_element_bytes(&box->map);
+    return vm_tensormap_extent(&box->map, 0) * vm_tensormap_shared_bytes(&box->map);
 }
 
+/* What a copy completes on its mbarrier: gaps behind packed units do not count. */
 uint64_t ops_tensor_bytes(const tensor_box *box)
 {
-    return rows_of(box) * row_bytes(box);
+    return rows_of(box) * vm_tensormap_extent(&box->map, 0) * vm_tensormap_element_bytes(&box->map);
 }
 
 /* Swizzling may put the last pieces of a narrow box further back. */
 static uint64_t footprint(const tensor_box *box)
 {
     uint64_t width = vm_tensormap_width(&box->map);
-    return (ops_tensor_bytes(box) + width - 1) & ~(width - 1);
+    return (rows_of(box) * row_bytes(box) + width - 1) & ~(width - 1);
 }
 
 static int coordinates_of(const vm_op *op)
 {
     return is_gather(op) ? 1 + GATHERED : (int)op->inst->mod[S_SHAPE] - M_dim1 + 1;
+}
+
+/* What the first coordinate must be a multiple of. */
+static uint32_t packed_row(const vm_tensormap *map)
+{
+    bool spaced = vm_tensormap_shared_bytes(map) != vm_tensormap_element_bytes(map);
+    return spaced ? 128 : vm_tensormap_unit(map);
+}
+
+/* The last unit of the innermost dimension. */
+static int64_t last_unit(const vm_tensormap *map)
+{
+    return (map->last[0] + INT64_C(1)) / vm_tensormap_unit(map) - 1;
 }
 
 /* Operand `at` is the map, followed by the coordinates. */
@@ -97,6 +111,14 @@ static bool read_box(vm_warp *warp, const vm_op *op, int at, int lane, tensor_bo
     }
     for (int i = 0; i < n; i++)
         box->coordinate[i] = (int32_t)ops_operand(warp, &op->operand[at + 1 + i], lane);
+    const int32_t first = box->coordinate[0], whole = (int32_t)packed_row(&box->map);
+    if (first % whole) {
+        vm_fault(warp, op, lane, PTXVM_ERROR_EXECUTION,
+                 "the first coordinate is %d: with the type of the tensor map it must be a multiple of %d",
+                 first, whole);
+        return false;
+    }
+    box->coordinate[0] = first / (int32_t)vm_tensormap_unit(&box->map);
     return true;
 }
 
@@ -144,7 +166,7 @@ static row row_at(const tensor_box *box, uint32_t number)
     }
     while (r.first < extent && coordinate_at(box, 0, r.first) < 0)
         r.first++;
-    while (r.count > r.first && coordinate_at(box, 0, r.count - 1) > map->last[0])
+    while (r.count > r.first && coordinate_at(box, 0, r.count - 1) > last_unit(map))
         r.count--;
     r.count -= r.first;
     r.address += (uint64_t)coordinate_at(box, 0, r.first) * vm_tensormap_element_bytes(map);
@@ -162,7 +184,7 @@ static void fill_row(const tensor_box *box, uint8_t *bytes, uint32_t n)
 {
     static const uint8_t nan64[8] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F};
     uint32_t size = vm_tensormap_element_bytes(&box->map);
-    for (uint32_t i = 0; i < n; i++) /* NaN: all ones but the sign */
+    for (uint32_t i = 0; i < n; i++) /* NaN: all ones but the sign; packed types have none */
         bytes[i] = box->map.fill ? nan64[8 - size + i % size] : 0;
 }
 
@@ -173,12 +195,14 @@ static bool each_run(vm_warp *warp, const vm_op *op, int lane, const tensor_box 
                      uint8_t *bytes, run_fn *run)
 {
     uint32_t size = vm_tensormap_element_bytes(&box->map), step = box->map.element_stride[0];
+    uint32_t spaced = vm_tensormap_shared_bytes(&box->map);
     if (!r->count)
         return true;
-    if (step == 1)
+    if (step == 1 && spaced == size)
         return run(warp, op, lane, r->address, bytes + r->first * size, (uint64_t)r->count * size);
     for (uint32_t i = 0; i < r->count; i++)
-        if (!run(warp, op, lane, r->address + (uint64_t)i * step * size, bytes + (r->first + i) * size, size))
+        if (!run(warp, op, lane, r->address + (uint64_t)i * step * size, bytes + (r->first + i) * spaced,
+                 size))
             return false;
     return true;
 }
@@ -368,7 +392,7 @@ vm_exec_fn *ops_find_tensor_copy(const pvm_inst *inst)
 /* The ISA numbers the types of elements otherwise than the driver API. */
 static uint8_t api_type(uint64_t value)
 {
-    static const uint8_t api[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
+    static const uint8_t api[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15};
     return value < sizeof api ? api[value] : UINT8_MAX;
 }
 

@@ -68,13 +68,14 @@ static bool descriptor_is_valid(vm_warp *warp, const vm_op *op, const char *name
         vm_fault(warp, op, 0, PTXVM_ERROR_EXECUTION,
                  "the descriptor of %s, 0x%016llx, has reserved bits set: 0x%016llx", name,
                  (unsigned long long)bits, (unsigned long long)(bits & RESERVED_BITS));
-    else if (bits & BASE_OFFSET)
+    else if (bits & BASE_OFFSET && bits >> 62)
         vm_fault(warp, op, 0, PTXVM_ERROR_UNSUPPORTED,
                  "the descriptor of %s has the base offset %u: ptxvm supports only 0, a swizzle pattern that "
                  "begins at "
                  "a multiple of its size",
                  name, (unsigned)(bits >> 49 & 7));
-    return !(bits & (RESERVED_BITS | BASE_OFFSET));
+    return !(bits & RESERVED_BITS) &&
+           (!(bits & BASE_OFFSET) || bits >> 62 == 0); /* no swizzle: it means nothing */
 }
 
 /* The pieces with lines first to first + n - 1 (multiples of 8), in any order: index 0 to piece_count - 1. */

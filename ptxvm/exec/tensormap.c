@@ -5,24 +5,41 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CUtensorMapDataType; 0 bytes: not supported. */
+/* CUtensorMapDataType; 0 bytes: not supported. Bytes of packed types: those of a unit. */
 static const struct {
     const char *name;
     uint8_t bytes;
     bool is_float;
 } types[] = {
-    {"UINT8", 1, false},         {"UINT16", 2, false},       {"UINT32", 4, false},
-    {"INT32", 4, false},         {"UINT64", 8, false},       {"INT64", 8, false},
-    {"FLOAT16", 2, true},        {"FLOAT32", 4, true},       {"FLOAT64", 8, true},
-    {"BFLOAT16", 2, true},       {"FLOAT32_FTZ", 0, true},   {"TFLOAT32", 0, true},
-    {"TFLOAT32_FTZ", 0, true},   {"16U4_ALIGN8B", 0, false}, {"16U4_ALIGN16B", 0, false},
-    {"16U6_ALIGN16B", 0, false},
+    {"UINT8", 1, false},          {"UINT16", 2, false},       {"UINT32", 4, false},
+    {"INT32", 4, false},          {"UINT64", 8, false},       {"INT64", 8, false},
+    {"FLOAT16", 2, true},         {"FLOAT32", 4, true},       {"FLOAT64", 8, true},
+    {"BFLOAT16", 2, true},        {"FLOAT32_FTZ", 0, true},   {"TFLOAT32", 0, true},
+    {"TFLOAT32_FTZ", 0, true},    {"16U4_ALIGN8B", 1, false}, {"16U4_ALIGN16B", 8, false},
+    {"16U6_ALIGN16B", 12, false},
 };
+
+/* Packed types move as units of several elements, which may have a gap behind them in shared memory. */
+enum { FIRST_PACKED = 13 };
+static const struct {
+    uint8_t elements, spaced; /* bytes of a unit with its gap */
+} packed[] = {{2, 1}, {16, 16}, {16, 16}};
+
 enum { TYPES = sizeof types / sizeof types[0], SWIZZLES = 4 /* that are supported */, SWIZZLES_KNOWN = 7 };
 
 uint32_t vm_tensormap_element_bytes(const vm_tensormap *map)
 {
     return types[map->type].bytes;
+}
+
+uint32_t vm_tensormap_unit(const vm_tensormap *map)
+{
+    return map->type < FIRST_PACKED ? 1 : packed[map->type - FIRST_PACKED].elements;
+}
+
+uint32_t vm_tensormap_shared_bytes(const vm_tensormap *map)
+{
+    return map->type < FIRST_PACKED ? types[map->type].bytes : packed[map->type - FIRST_PACKED].spaced;
 }
 
 bool vm_tensormap_is_float(const vm_tensormap *map)
@@ -32,7 +49,8 @@ bool vm_tensormap_is_float(const vm_tensormap *map)
 
 uint32_t vm_tensormap_extent(const vm_tensormap *map, int i)
 {
-    return ((uint32_t)map->box[i] + map->element_stride[i] - 1) / map->element_stride[i];
+    return ((uint32_t)map->box[i] + map->element_stride[i] - 1) / map->element_stride[i] /
+           (i ? 1 : vm_tensormap_unit(map));
 }
 
 uint32_t vm_tensormap_width(const vm_tensormap *map)
@@ -95,6 +113,34 @@ static ptxvm_status dimension_problem(const vm_tensormap *map, int i, char *why,
     return PTXVM_OK;
 }
 
+/* Packed types: of the innermost dimension, and of the addresses of those with gaps. */
+static ptxvm_status packed_problem(const vm_tensormap *map, char *why, size_t size)
+{
+    const char *name = types[map->type].name;
+    const bool spaced = vm_tensormap_shared_bytes(map) != types[map->type].bytes;
+    const unsigned elements = spaced ? 128 : vm_tensormap_unit(map);
+    if (map->type < FIRST_PACKED)
+        return PTXVM_OK;
+    if ((map->last[0] + UINT64_C(1)) % elements)
+        BROKEN("dimension 0 has %llu elements: with %s it must be a multiple of %u",
+               (unsigned long long)map->last[0] + 1, name, elements);
+    if (map->element_stride[0] != 1)
+        BROKEN("the element stride of dimension 0 is %u: with %s it must be 1", map->element_stride[0], name);
+    if (spaced ? map->box[0] != elements : map->box[0] % elements)
+        BROKEN("the box has %u elements in dimension 0: with %s it must be %s%u", map->box[0], name,
+               spaced ? "" : "a multiple of ", elements);
+    if (spaced && map->address % 32)
+        BROKEN("the global address 0x%llx is not a multiple of 32, as %s needs",
+               (unsigned long long)map->address, name);
+    for (int i = 1; spaced && i < map->rank; i++)
+        if (map->stride[i] % 32)
+            BROKEN("the stride of dimension %d is %llu bytes: with %s it must be a multiple of 32", i,
+                   (unsigned long long)map->stride[i], name);
+    if (spaced && map->swizzle && map->swizzle != 3)
+        BROKEN("swizzle %u: with %s it is 0 or 3", map->swizzle, name);
+    return PTXVM_OK;
+}
+
 ptxvm_status vm_tensormap_problem(const vm_tensormap *map, char *why, size_t size)
 {
     if (map->magic != VM_TENSORMAP_MAGIC)
@@ -104,9 +150,11 @@ ptxvm_status vm_tensormap_problem(const vm_tensormap *map, char *why, size_t siz
         BROKEN("the global address 0x%llx is not a multiple of 16", (unsigned long long)map->address);
     for (int i = 0; !status && i < map->rank; i++)
         status = dimension_problem(map, i, why, size);
+    if (!status)
+        status = packed_problem(map, why, size);
     if (status)
         return status;
-    uint32_t inner = vm_tensormap_extent(map, 0) * types[map->type].bytes;
+    uint32_t inner = vm_tensormap_extent(map, 0) * vm_tensormap_shared_bytes(map);
     if (inner % 16)
         BROKEN("a row of the box has %u bytes: it must be a multiple of 16", inner);
     if (map->swizzle && inner > vm_tensormap_width(map))

@@ -23,9 +23,12 @@ _Static_assert(sizeof(vm_tensormap) == PTXVM_TENSORMAP_BYTES, "a tensor map has 
 
 /* The rule that the map breaks, in `why`. */
 ptxvm_status vm_tensormap_problem(const vm_tensormap *map, char *why, size_t size);
-uint32_t vm_tensormap_element_bytes(const vm_tensormap *map); /* of a type that is supported */
+/* Of a type that is supported: the bytes of a unit in global memory, and in shared memory; its elements. */
+uint32_t vm_tensormap_element_bytes(const vm_tensormap *map);
+uint32_t vm_tensormap_shared_bytes(const vm_tensormap *map);
+uint32_t vm_tensormap_unit(const vm_tensormap *map);
 bool vm_tensormap_is_float(const vm_tensormap *map);
-/* How many elements of dimension i a copy moves. */
+/* How many elements of dimension i a copy moves; of the innermost, units. */
 uint32_t vm_tensormap_extent(const vm_tensormap *map, int i);
 /* The row of the swizzle pattern in bytes: 16, 32, 64 or 128. */
 uint32_t vm_tensormap_width(const vm_tensormap *map);

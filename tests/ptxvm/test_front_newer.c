@@ -132,7 +132,8 @@ static bool parses(const char *ptx)
 typedef enum { ASSEMBLED, REFUSED, STUCK } assembly;
 
 /* Writes the candidates that are still in, a kernel each; line_of[i]: where number i begins. */
-static bool put_batch(const char *path, const char *needs, const candidate *list, int n, int line_of[BATCH + 1])
+static bool put_batch(const char *path, const char *needs, const candidate *list, int n,
+                      int line_of[BATCH + 1])
 {
     static char ptx[BATCH * 1200];
     form_text t = {ptx, ptx + sizeof ptx};
@@ -210,6 +211,50 @@ static void judge(const char *assembler, const char *needs, candidates *all)
         }
 }
 
+/* ---- Where they differ, and why ---- */
+
+/* Texts that begin and continue like this. */
+typedef struct difference {
+    bool ours; /* ptxvm takes it */
+    const char *begin, *part, *why;
+} difference;
+
+static const difference differences[] = {
+    {true, "ld", ".param::func", "only in device functions, says the later assembler"},
+    {true, "st", ".param", "only in device functions, says the later assembler"},
+    {true, "ld", ".v8.", "the later assembler crashes; it takes the store"},
+    {true, "red.async.mmio", ".gpu", "the ISA has it, the later assembler no longer"},
+    {true, "st.async.mmio", ".gpu", "the ISA has it, the later assembler no longer"},
+    {true, "fence.acquire", "", "the ISA has it, the later assembler from sm_90 on only"},
+    {true, "fence.release", "", "the ISA has it, the later assembler from sm_90 on only"},
+    {false, "atom", ".noftz", "not in the ISA for f32"},
+    {false, "red", ".noftz", "not in the ISA for f32"},
+    {false, "cp.reduce", ".noftz", "not in the ISA for f32"},
+    {false, "atom", ".b32 r1, [rd98], r2, r3;", "an operand too many"},
+    {false, "atom", ".b128 q1, [rd98], q2, q3;", "an operand too many"},
+    {false, "fence.proxy", "", "orders and scopes that the ISA does not have for proxies"},
+    {false, "fma.r", "bf16", "roundings that the ISA does not have for bf16"},
+    {false, "mma.", ".kind::mx", "kinds with scales, without their scales"},
+    {false, "red.async.relaxed", "", "without an mbarrier"},
+    {false, "st.async", "", "parts that the ISA asks for are missing"},
+    {false, "set.eq", "", "mixed types that the ISA does not have"},
+    {false, "setp.eq", "x2 ", "pairs with one result"},
+    {false, "testp.f32", "", "without a test"},
+    {false, "wgmma.", ".sync", "without .aligned"},
+    {false, "wmma.", ".row.m8n8k", "floating-point results of integer products"},
+};
+
+static bool is_known(const candidate *c)
+{
+    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++) {
+        const difference *d = &differences[i];
+        if (d->ours == c->ours && strncmp(c->body, d->begin, strlen(d->begin)) == 0 &&
+            strstr(c->body, d->part))
+            return true;
+    }
+    return false;
+}
+
 static const char *const targets[] = {"90a", "100a", "103a", "110a", "120a", "80"};
 
 static int count_targets(void)
@@ -224,10 +269,10 @@ static void name_target(int index, char *name, size_t size)
 
 TEST_EACH(FrontNewer, AgreesBothWays, count_targets, name_target)
 {
-    const char *assembler = getenv("QDNN_NEWER_PTXAS"), *show = getenv("QDNN_NEWER_SHOW");
+    const char *assembler = getenv("QDNN_NEWER_PTXAS");
     const form_table *table = form_table_get();
     candidates all = {0};
-    int more = 0, fewer = 0, both = 0;
+    int more = 0, fewer = 0, both = 0, unknown = 0;
     if (!assembler || !*assembler)
         SKIP("QDNN_NEWER_PTXAS does not name a ptxas");
     for (int i = 0; i < table->n_forms; i++) {
@@ -246,10 +291,12 @@ TEST_EACH(FrontNewer, AgreesBothWays, count_targets, name_target)
         both += c->ours && c->theirs;
         more += c->ours && !c->theirs;
         fewer += !c->ours && c->theirs;
-        if (show && c->ours != c->theirs)
-            printf("%s %s %s", targets[index], c->ours ? "only-ours" : "only-theirs", c->body);
+        if (c->ours != c->theirs && !is_known(c) && unknown++ < 20)
+            FAIL("%s alone takes %s", c->ours ? "ptxvm" : "ptxas", c->body);
     }
-    printf("sm_%s: %d texts, %d accepted by both, %d by ptxvm alone, %d by ptxas alone\n", targets[index], all.n,
-           both, more, fewer);
+    CHECK_EQ_I64(unknown, 0);
+    CHECK(both > 4000);
+    printf("sm_%s: %d texts, %d accepted by both, %d by ptxvm alone, %d by ptxas alone\n", targets[index],
+           all.n, both, more, fewer);
     free(all.list);
 }

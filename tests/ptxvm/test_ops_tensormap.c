@@ -29,7 +29,10 @@ enum {
     FLOAT16,
     FLOAT32,
     FLOAT64,
-    BFLOAT16
+    BFLOAT16,
+    U4 = 13,
+    U4_SPACED,
+    U6_SPACED
 };
 
 typedef struct box_case {
@@ -66,11 +69,27 @@ static const box_case Boxes[] = {
     {"5d", {.type = INT64, .rank = 5, .dim = {4, 3, 3, 2, 2}, .stride = {0, 32, 96, 288, 576}, .box = {2, 2, 2, 2, 2}, .element_stride = ONES}, {1, 1, 2, -1, 0}},
     {"address_inside", {.address = 4096, .type = FLOAT16, .rank = 2, .dim = {64, 16}, .stride = {0, 128}, .box = {64, 16}, .element_stride = ONES, .swizzle = 3}, {0, 0}},
     {"one_row_repeated", {.type = FLOAT16, .rank = 2, .dim = {64, 16}, .stride = {0, 0}, .box = {64, 16}, .element_stride = ONES}, {0, 0}},
+    {"4_bits", {.type = U4, .rank = 2, .dim = {256, 40}, .stride = {0, 128}, .box = {64, 8}, .element_stride = ONES}, {32, 36}},
+    {"4_bits_before", {.type = U4, .rank = 2, .dim = {250, 40}, .stride = {0, 128}, .box = {64, 8}, .element_stride = ONES, .swizzle = 1}, {-6, 36}},
+    {"4_bits_spaced", {.type = U4_SPACED, .rank = 2, .dim = {256, 40}, .stride = {0, 160}, .box = {128, 8}, .element_stride = ONES, .swizzle = 3}, {128, 36}},
+    {"4_bits_spaced_after", {.type = U4_SPACED, .rank = 2, .dim = {256, 40}, .stride = {0, 160}, .box = {128, 8}, .element_stride = ONES}, {256, 0}},
+    {"6_bits_spaced", {.type = U6_SPACED, .rank = 2, .dim = {256, 40}, .stride = {0, 192}, .box = {128, 8}, .element_stride = ONES, .swizzle = 3}, {128, 36}},
     {"gather", {.type = FLOAT16, .rank = 2, .dim = {64, 100}, .stride = {0, 128}, .box = {32, 1}, .element_stride = ONES, .swizzle = 2}, {16, 99, 3, 100, 50}, true},
 };
 /* clang-format on */
 
-static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 0, 0, 0, 1, 8, 12}; /* of packed types, of a unit */
+
+/* Elements of a unit, and its bytes in shared memory. */
+static uint32_t unit_of(int type)
+{
+    return type == U4 ? 2 : type > U4 ? 16 : 1;
+}
+
+static uint32_t spaced_size(int type)
+{
+    return type > U4 ? 16 : sizes[type];
+}
 
 static uint8_t tensor_byte(uint64_t i)
 {
@@ -96,9 +115,9 @@ typedef void visit_fn(void *user, uint32_t place, int64_t offset, uint32_t byte)
 static void each_byte(const box_case *c, visit_fn *visit, void *user)
 {
     const ptxvm_tensormap_config *m = &c->map;
-    uint32_t size = sizes[m->type], n[5] = {1, 1, 1, 1, 1}, total = 1;
+    uint32_t size = sizes[m->type], spaced = spaced_size(m->type), n[5] = {1, 1, 1, 1, 1}, total = 1;
     for (int i = 0; i < m->rank; i++)
-        n[i] = (m->box[i] + m->element_stride[i] - 1) / m->element_stride[i];
+        n[i] = (m->box[i] + m->element_stride[i] - 1) / m->element_stride[i] / (i ? 1 : unit_of(m->type));
     if (c->gathers)
         n[1] = 4;
     for (int i = 0; i < 5; i++)
@@ -107,18 +126,19 @@ static void each_byte(const box_case *c, visit_fn *visit, void *user)
         uint32_t rest = e;
         int64_t offset = 0;
         for (int i = 0; i < m->rank; i++) {
-            int64_t at = (int64_t)c->at[i] + (int64_t)(rest % n[i]) * m->element_stride[i];
+            int64_t unit = i ? 1 : unit_of(m->type);
+            int64_t at = (int64_t)c->at[i] / unit + (int64_t)(rest % n[i]) * m->element_stride[i];
             if (c->gathers && i == 1)
                 at = c->at[1 + rest % n[i]];
             rest /= n[i];
-            if (at < 0 || at >= (int64_t)m->dim[i])
+            if (at < 0 || at * unit >= (int64_t)m->dim[i])
                 offset = INT64_MIN / 2;
             else
                 offset += at * (int64_t)(i ? m->stride[i] : size);
         }
-        for (uint32_t b = 0; b < size; b++)
-            visit(user, place_of(c, n[0] * size, e / n[0], e % n[0] * size + b), offset < 0 ? -1 : offset + b,
-                  b);
+        for (uint32_t b = 0; b < spaced; b++)
+            visit(user, place_of(c, n[0] * spaced, e / n[0], e % n[0] * spaced + b),
+                  offset < 0 || b >= size ? -1 : offset + b, b);
     }
 }
 
@@ -225,7 +245,7 @@ static void put_loaded(void *user, uint32_t place, int64_t offset, uint32_t byte
     uint32_t size = sizes[im->c->map.type];
     uint8_t fill = im->c->map.fill ? (byte == size - 1 ? 0x7F : 0xFF) : 0;
     im->to[place] = offset < 0 ? fill : im->source[im->c->map.address + (uint64_t)offset];
-    im->bytes++;
+    im->bytes += byte < size; /* not a gap */
 }
 
 static void fill_shared(uint8_t *bytes)
@@ -346,7 +366,13 @@ static const struct {
     {"good", {GOOD}, PTXVM_OK, ""},
     {"type", {GOOD, .type = 16}, PTXVM_ERROR_ARGUMENT, "data type 16"},
     {"tf32", {GOOD, .type = 11}, PTXVM_ERROR_UNSUPPORTED, "data type TFLOAT32 is not supported"},
-    {"packed", {GOOD, .type = 13}, PTXVM_ERROR_UNSUPPORTED, "16U4_ALIGN8B is not supported"},
+    {"packed", {GOOD, .type = U4}, PTXVM_OK, ""},
+    {"packed_odd", {GOOD, .type = U4, .dim = {101, 40}}, PTXVM_ERROR_ARGUMENT, "dimension 0 has 101 elements: with 16U4_ALIGN8B it must be a multiple of 2"},
+    {"packed_stepping", {GOOD, .type = U4, .element_stride = {2, 1, 1, 1, 1}}, PTXVM_ERROR_ARGUMENT, "the element stride of dimension 0 is 2: with 16U4_ALIGN8B it must be 1"},
+    {"spaced_dimension", {GOOD, .type = U4_SPACED, .box = {128, 8}}, PTXVM_ERROR_ARGUMENT, "must be a multiple of 128"},
+    {"spaced_box", {GOOD, .type = U6_SPACED, .dim = {256, 40}, .box = {64, 8}}, PTXVM_ERROR_ARGUMENT, "the box has 64 elements in dimension 0: with 16U6_ALIGN16B it must be 128"},
+    {"spaced_stride", {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 144}, .box = {128, 8}}, PTXVM_ERROR_ARGUMENT, "the stride of dimension 1 is 144 bytes: with 16U4_ALIGN16B it must be a multiple of 32"},
+    {"spaced_swizzle", {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 160}, .box = {128, 8}, .swizzle = 2}, PTXVM_ERROR_ARGUMENT, "swizzle 2: with 16U4_ALIGN16B it is 0 or 3"},
     {"rank_0", {GOOD, .rank = 0}, PTXVM_ERROR_ARGUMENT, "rank 0: it is 1 to 5"},
     {"rank_6", {GOOD, .rank = 6}, PTXVM_ERROR_ARGUMENT, "rank 6"},
     {"rank_negative", {GOOD, .rank = -1}, PTXVM_ERROR_ARGUMENT, "rank 255"},
