@@ -106,14 +106,51 @@ def bnb(weight):
     }, back  # fmt: skip
 
 
+def bnb_nested(weight):
+    """The scales are bytes, too: values of a table, in blocks of 256 with a scale, and an offset in all."""
+    parts, _ = bnb(weight)
+    absmax = parts["weight.absmax"]
+    offset, table = absmax.mean(), torch.linspace(-1, 1, 256)
+    blocks = torch.nn.functional.pad(absmax - offset, (0, -len(absmax) % 256)).reshape(-1, 256)
+    scale = blocks.abs().amax(-1).clamp(min=1e-6)
+    codes = ((blocks / scale[:, None])[..., None] - table).abs().argmin(-1)
+    absmax = (table[codes] * scale[:, None]).reshape(-1)[: len(absmax)] + offset
+    state = json.loads(bytes(parts["weight.quant_state.bitsandbytes__nf4"].tolist()))
+    state.update(nested_blocksize=256, nested_dtype="float32", nested_offset=offset.item())
+    parts.update({"weight.absmax": codes.reshape(-1)[: len(absmax)].to(torch.uint8), "weight.nested_absmax": scale,
+                  "weight.nested_quant_map": table,
+                  "weight.quant_state.bitsandbytes__nf4": torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)})  # fmt: skip
+    pairs = parts["weight"][:, 0].long()
+    values = torch.tensor(NF4)[torch.stack([pairs >> 4, pairs & 15], 1)].reshape(-1, 64)
+    return parts, (values * absmax[:, None]).reshape(weight.shape)
+
+
+def modelopt(weight):
+    """NVFP4: E2M1 codes, an E4M3 scale for 16 of them, one number for all."""
+    table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    groups = weight.reshape(weight.shape[0], -1, 16)
+    largest = groups.abs().amax(-1)
+    whole = largest.max() / (6 * 448)
+    scale = (largest / 6 / whole).to(torch.float8_e4m3fn)
+    step = scale.float().clamp(min=2**-9)[..., None] * whole
+    codes = ((groups / step).abs()[..., None] - table).abs().argmin(-1)
+    back = (table[codes] * groups.sign() * scale.float()[..., None] * whole).reshape(weight.shape)
+    nibbles = (codes + 8 * (groups < 0)).reshape(weight.shape[0], -1, 2)
+    packed = (nibbles[..., 0] | nibbles[..., 1] << 4).to(torch.uint8)
+    return {"weight": packed, "weight_scale": scale, "weight_scale_2": whole}, back
+
+
 GROUPS = {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": 32}}}
+BNB = {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": False,
+       "bnb_4bit_compute_dtype": "float32"}  # fmt: skip
 CHECKPOINTS = {
     "gptq": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": False, "desc_act": False}),
     "awq": (awq, {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}),
     "compressed-tensors": (compressed, {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": GROUPS,
                                         "quantization_status": "compressed", "ignore": ["lm_head"]}),  # fmt: skip
-    "bitsandbytes_4bit": (bnb, {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4",
-                                "bnb_4bit_use_double_quant": False, "bnb_4bit_compute_dtype": "float32"}),  # fmt: skip
+    "bitsandbytes_4bit": (bnb, BNB),
+    "bitsandbytes_4bit, nested": (bnb_nested, {**BNB, "bnb_4bit_use_double_quant": True}),
+    "modelopt": (modelopt, {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}),
 }
 
 
@@ -191,7 +228,7 @@ class Checkpoints(Case):
         for method in CHECKPOINTS:
             with self.subTest(method), tempfile.TemporaryDirectory() as folder:
                 model = save(tiny(), folder, method)
-                qf.take_over(method)
+                qf.take_over(method.split(",")[0])
                 loaded, info = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
                 self.assertEqual((set(info["missing_keys"]), set(info["unexpected_keys"])), (set(), set()))
                 made = {name: m for name, m in loaded.named_modules() if isinstance(m, qt.Linear)}
