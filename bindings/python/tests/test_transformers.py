@@ -175,36 +175,59 @@ def save(model, folder, method):
     return model
 
 
-def gguf(model, blocks_of):
-    """A GGUF file of a Llama; blocks_of(weight) gives the type's number and the bytes of a weight of rows."""
+def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def gguf(kind, keys, tensors, blocks_of):
+    """A GGUF file of an architecture: keys are integers and floats, vectors stay f32; blocks_of(matrix) gives its type's number and
+    its bytes."""
+    entries = [text("general.architecture") + struct.pack("<I", 8) + text(kind)]
+    for key, value in keys.items():
+        number = struct.pack("<If", 6, value) if isinstance(value, float) else struct.pack("<II", 4, value)
+        entries.append(text(f"{kind}.{key}") + number)
+    infos, data = [], b""
+    for name, value in tensors.items():
+        number, content = (0, value.float().numpy().tobytes()) if value.ndim == 1 or value.shape[1] < 32 else blocks_of(value.contiguous())
+        infos.append(text(name) + struct.pack(f"<I{value.ndim}Q", value.ndim, *reversed(value.shape)) + struct.pack("<IQ", number, len(data)))
+        data += content + bytes(-len(content) % 32)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(entries)) + b"".join(entries) + b"".join(infos)
+    return head + bytes(-len(head) % 32) + data
+
+
+def renamed(name, names):
+    for ours, theirs in names.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def llama_gguf(model, blocks_of):
+    """llama.cpp has the rows of queries and keys in another order within a head."""
     c = model.config
-    text = lambda value: struct.pack("<Q", len(value)) + value.encode()
-    numbers = {"context_length": c.max_position_embeddings, "embedding_length": c.hidden_size, "block_count": c.num_hidden_layers,
-               "feed_forward_length": c.intermediate_size, "attention.head_count": c.num_attention_heads,
-               "attention.head_count_kv": c.num_key_value_heads, "rope.dimension_count": c.head_dim, "vocab_size": c.vocab_size}  # fmt: skip
-    keys = [text("general.architecture") + struct.pack("<I", 8) + text("llama")]
-    keys += [text(f"llama.{key}") + struct.pack("<II", 4, value) for key, value in numbers.items()]
-    keys += [text(f"llama.{key}") + struct.pack("<If", 6, value) for key, value in
-             (("attention.layer_norm_rms_epsilon", c.rms_norm_eps), ("rope.freq_base", 10000.0))]  # fmt: skip
-    names = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    keys = {"context_length": c.max_position_embeddings, "embedding_length": c.hidden_size, "block_count": c.num_hidden_layers,
+            "feed_forward_length": c.intermediate_size, "attention.head_count": c.num_attention_heads,
+            "attention.head_count_kv": c.num_key_value_heads, "rope.dimension_count": c.head_dim, "vocab_size": c.vocab_size,
+            "attention.layer_norm_rms_epsilon": c.rms_norm_eps, "rope.freq_base": 10000.0}  # fmt: skip
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "model.layers": "blk",
+             "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
              "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
              "post_attention_layernorm": "ffn_norm"}  # fmt: skip
-    top = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight", "lm_head.weight": "output.weight"}
-    infos, data = [], b""
+    tensors = {}
     for name, value in model.state_dict().items():
-        if name in top:
-            stored = top[name]
-        else:
-            _, _, layer, rest = name.split(".", 3)
-            stored = f"blk.{layer}.{names[rest.removesuffix('.weight')]}.weight"
-        for part, heads in (("attn_q.", c.num_attention_heads), ("attn_k.", c.num_key_value_heads)):
-            if part in stored:  # llama.cpp's order of rows within a head
+        for part, heads in (("q_proj", c.num_attention_heads), ("k_proj", c.num_key_value_heads)):
+            if part in name:
                 value = value.reshape(heads, 2, -1, value.shape[1]).transpose(1, 2).reshape(value.shape)
-        kind, content = (0, value.float().numpy().tobytes()) if value.ndim == 1 else blocks_of(value.contiguous())
-        infos.append(text(stored) + struct.pack(f"<I{value.ndim}Q", value.ndim, *reversed(value.shape)) + struct.pack("<IQ", kind, len(data)))
-        data += content + bytes(-len(content) % 32)
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(keys)) + b"".join(keys) + b"".join(infos)
-    return head + bytes(-len(head) % 32) + data
+        tensors[renamed(name, names)] = value
+    return gguf("llama", keys, tensors, blocks_of)
+
+
+def lfm2_gguf(model, blocks_of):
+    names = {"model.embed_tokens": "token_embd", "model.embedding_norm": "token_embd_norm", "model.layers": "blk", "operator_norm": "attn_norm",
+             "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.out_proj": "attn_output",
+             "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "feed_forward.w1": "ffn_gate",
+             "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down", ".conv.": ".shortconv."}  # fmt: skip
+    tensors = {renamed(name, names): value.squeeze(1) if value.ndim == 3 else value for name, value in model.state_dict().items() if name != "lm_head.weight"}
+    return gguf("lfm2", {}, tensors, blocks_of)
 
 
 class Case(unittest.TestCase):
@@ -350,7 +373,7 @@ class Gguf(Case):
             self.skipTest("this transformers keeps no GGUF blocks, or the package gguf is not installed")
         model = tiny()
         path = Path(self.folder.name) / "model.gguf"
-        path.write_bytes(gguf(model, self.blocks("q8_0", 8)))
+        path.write_bytes(llama_gguf(model, self.blocks("q8_0", 8)))
         qf.take_over("gguf")
         loaded = transformers.AutoModelForCausalLM.from_pretrained(self.folder.name, gguf_file="model.gguf", dtype=torch.float32)
         for name in (*(f"model.layers.1.{layer}" for layer in LAYERS), "lm_head"):
@@ -360,6 +383,27 @@ class Gguf(Case):
             torch.testing.assert_close(layer.dequantize(), original, rtol=0, atol=float(original.abs().max().detach()) / 100)
         for name, layer in (*linears(model).items(), ("lm_head", model.lm_head)):
             layer.weight.data.copy_(loaded.get_submodule(name).dequantize())
+        self.assertIsInstance(loaded.model.embed_tokens, qt.Embedding)
+        model.model.embed_tokens.weight.data.copy_(loaded.model.embed_tokens.dequantize())
+        self.same(loaded, model)
+
+    def test_an_architecture_whose_blocks_transformers_keeps(self):
+        if qf.QdnnGgufQuantizer is None or not hasattr(transformers, "Lfm2Config"):
+            self.skipTest("this transformers keeps no GGUF blocks")
+        torch.manual_seed(SEED)
+        config = transformers.Lfm2Config(vocab_size=96, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                         num_key_value_heads=2, max_position_embeddings=64, block_auto_adjust_ff_dim=False,
+                                         layer_types=["full_attention", "conv"], tie_word_embeddings=True)  # fmt: skip
+        model = transformers.Lfm2ForCausalLM(config).eval()
+        (Path(self.folder.name) / "model.gguf").write_bytes(lfm2_gguf(model, self.blocks("q4_0", 2)))
+        qf.take_over("gguf")
+        loaded = transformers.AutoModelForCausalLM.from_pretrained(self.folder.name, gguf_file="model.gguf", config=config, dtype=torch.float32)
+        made = {name: module for name, module in loaded.named_modules() if isinstance(module, qt.Linear)}
+        self.assertEqual(set(made) - {"lm_head"}, set(linears(model)))
+        for name, layer in made.items():
+            original = model.get_submodule(name).weight
+            torch.testing.assert_close(layer.dequantize(), original, rtol=0, atol=float(original.abs().max().detach()) / 7)
+            original.data.copy_(layer.dequantize())
         self.assertIsInstance(loaded.model.embed_tokens, qt.Embedding)
         model.model.embed_tokens.weight.data.copy_(loaded.model.embed_tokens.dequantize())
         self.same(loaded, model)
