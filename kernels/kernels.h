@@ -558,8 +558,8 @@ typedef struct kernel_rule {
 typedef enum { KERNEL_RULE_TEXT, KERNEL_RULE_C } kernel_rule_style;
 enum { KERNEL_RULE_CHARS = 512 };
 void kernel_rule_text(const kernel_rule *rule, kernel_rule_style style, char text[KERNEL_RULE_CHARS]);
-/* The name of the rule's i-th number, each once: "m". Null past the end. */
-const char *kernel_rule_name(const kernel_rule *rule, int i);
+/* The rule's i-th number (kernel_number in describe.h), each once; -1 past the end. */
+int kernel_rule_number(const kernel_rule *rule, int i);
 
 /* How a kernel is launched. This is the only description of it: steps are made from it. */
 typedef struct kernel_geometry {

@@ -3,99 +3,7 @@
 #ifndef QDNN_KERNELS_OPERATIONS_H
 #define QDNN_KERNELS_OPERATIONS_H
 
-#include "kernels/kernels.h"
-
-/* The scalar parameters of kernels ("numbers"). One list of parameters serves both to declare them in the
- * text and to fill them in at a launch. */
-typedef enum {
-    NUMBER_N,
-    NUMBER_ROWS,
-    NUMBER_COLUMNS,
-    NUMBER_LARGEST, /* an f32 */
-    NUMBER_TABLE_ROWS,
-    NUMBER_M,
-    NUMBER_X_STRIDE,
-    NUMBER_Y_STRIDE,
-    NUMBER_EXPERTS,
-    NUMBER_CODES_STRIDE, /* with experts: bytes from one expert's array to the next one's */
-    NUMBER_SCALE_STRIDE,
-    NUMBER_ZERO_STRIDE,
-    NUMBER_NESTED_STRIDE,
-    NUMBER_ALPHA, /* an f32 */
-    NUMBER_X_ZERO,
-    NUMBER_W_ZERO,
-    NUMBER_Y_ZERO,
-    NUMBER_MULTIPLIER, /* an f32 */
-    NUMBER_TOP,
-    NUMBER_CONV_CHANNELS,
-    NUMBER_CONV_OUTPUTS, /* per group */
-    NUMBER_CONV_H,
-    NUMBER_CONV_W,
-    NUMBER_CONV_OUT_H,
-    NUMBER_CONV_OUT_W,
-    NUMBER_CONV_STRIDE, /* these three hold the height in the upper half, the width in the lower */
-    NUMBER_CONV_PADDING,
-    NUMBER_CONV_DILATION,
-    NUMBER_PAGE_SLOTS, /* from here on: layout of a strided cache (kernel_cache) */
-    NUMBER_PAGE_STRIDE,
-    NUMBER_SLOT_STRIDE,
-    NUMBER_HEAD_STRIDE,
-    NUMBER_PARTS,
-    NUMBER_B_STRIDE,
-    NUMBER_EPS,               /* an f32, as the next two */
-    NUMBER_LIMIT,             /* of a clamped or capped function */
-    NUMBER_FACTOR,            /* inside a function */
-    NUMBER_VALUE_PAGE_STRIDE, /* KV caches: PAGE_STRIDE and so on are those of the keys, these of the values */
-    NUMBER_VALUE_SLOT_STRIDE,
-    NUMBER_VALUE_HEAD_STRIDE,
-    NUMBER_PAGES,
-    NUMBER_TABLE_PAGES,
-    NUMBER_POSITIONS,
-    NUMBER_DIM_1, /* from here on: kernel_lines */
-    NUMBER_DIM_2,
-    NUMBER_X_STRIDE_1,
-    NUMBER_X_STRIDE_2,
-    NUMBER_X_STRIDE_3,
-    NUMBER_Y_STRIDE_1,
-    NUMBER_Y_STRIDE_2,
-    NUMBER_Y_STRIDE_3,
-    NUMBER_WINDOW, /* attention */
-    NUMBER_MASK_KEYS,
-    NUMBER_MASK_STRIDE,
-    NUMBER_MASK_HEAD_STRIDE,
-    NUMBERS
-} kernel_number;
-
-typedef uint64_t number_set; /* one bit for each */
-#define A_NUMBER(name) ((number_set)1 << NUMBER_##name)
-
-/* ---- Rules (rules.c) ---- */
-
-kernel_rule rule_constant(uint64_t value);
-kernel_rule rule_number(kernel_number number);
-kernel_rule rule_plus(kernel_rule a, kernel_rule b);
-kernel_rule rule_minus(kernel_rule a, kernel_rule b);
-kernel_rule rule_times(kernel_rule a, kernel_rule b);
-kernel_rule rule_over(kernel_rule a, kernel_rule b); /* rounded down */
-kernel_rule rule_least(kernel_rule a, kernel_rule b);
-kernel_rule rule_ceil(kernel_rule a, uint64_t each); /* a / each, rounded up */
-/* ceil(number / each): the usual one. */
-kernel_rule rule_parts(kernel_number number, uint64_t each);
-/* At most as many blocks as a grid may have along y and z; the kernel loops over the others. */
-kernel_rule rule_capped(kernel_rule a);
-uint64_t rule_value(const kernel_rule *rule, const uint64_t numbers[NUMBERS]);
-
-typedef struct param_decl {
-    const char *name;
-    uint8_t kind;  /* kernel_param_kind */
-    uint8_t which; /* the operand or the number */
-    uint8_t size;  /* alignment of a pointer; size of a number in bytes */
-} param_decl;
-
-/* An operand as manifests describe it: the type of its elements ("f16"), and how many it has ("m * columns"). */
-typedef struct kernel_operand_text {
-    char element[16], count[160];
-} kernel_operand_text;
+#include "kernels/describe.h"
 
 /* What a product's split divides: nothing, the lanes of a sum among thread blocks, or its strips among the warps of one. */
 typedef enum { SPLITS_NOTHING, SPLITS_GRID, SPLITS_BLOCK } kernel_splits;
@@ -103,9 +11,8 @@ kernel_splits kernel_product_splits(const kernel_spec *spec);
 
 struct operation_row {
     const char *name;
-    const kernel_key *keys;    /* null: none */
-    operand_set reads, writes; /* operands that the format lacks are left out */
-    number_set numbers;        /* that the kernel takes; none: only n */
+    const kernel_key *keys;     /* null: none */
+    kernel_describes *describe; /* what its kernels take */
     /* Sets the fields of a normal specification that this operation leaves no choice for; may be null. */
     void (*fixes)(kernel_spec *spec);
     /* Whether a single kernel can do it, for a normal specification; null: always. */
@@ -114,8 +21,6 @@ struct operation_row {
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
-    /* Whether the kernel has an operand listed in `reads` or `writes`; null: if its format has it. */
-    bool (*takes)(const kernel_spec *spec, int operand);
     /* Fills in the strides that a problem leaves out; null: those of a product. */
     void (*complete)(const kernel_spec *spec, kernel_problem *problem);
     /* Whether there is nothing to do; null: if the matrix has no elements. */
@@ -124,16 +29,6 @@ struct operation_row {
      * the same. */
     void (*bound)(const kernel_spec *spec, const kernel_problem *problem,
                   kernel_operand operands[QDNN_OPERAND_COUNT]);
-    /* Alignment and size of an operand; null, or an alignment of 0: they follow from the format. */
-    kernel_operand (*size)(const kernel_spec *spec, const kernel_problem *problem, int operand);
-    /* Both in one, for operations whose operands depend on the format: alignment 0: the kernel does not have it. It may say
-     * whether the operand is read or written, if that depends on the settings. */
-    kernel_operand (*operand)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                              int operand);
-    /* The numbers that the kernel takes, if they depend on the settings; null: `numbers`. */
-    number_set (*counts)(const kernel_spec *spec);
-    /* What tools print of an operand; null: it follows from the format. */
-    kernel_operand_text (*text)(const kernel_row *row, const kernel_spec *spec, int operand);
 };
 extern const operation_row operation_rows[KERNEL_OPERATIONS];
 
@@ -155,16 +50,6 @@ extern const operation_row operation_rows[KERNEL_OPERATIONS];
 /* Whether the kernel of a normal specification works on a matrix (rows and columns); if not, on a flat
  * tensor. */
 bool kernel_is_matrix(const kernel_row *row, const kernel_spec *spec);
-
-/* What a workspace parameter is used for: a kernel can have partial sums in addition to another part of its
- * own. */
-enum { WORKSPACE_OWN, WORKSPACE_PARTIALS };
-
-/* The name of a number as a kernel parameter: "m". */
-const char *kernel_number_name(kernel_number number);
-
-/* Lists the parameters of a kernel in order, and returns their number. */
-int kernel_params(const kernel_row *row, const kernel_spec *spec, param_decl list[KERNEL_PARAMS_MAX]);
 
 /* The parameters as declared in the kernel being emitted. Those that the kernel does not have stay empty. */
 typedef struct kernel_args {

@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef enum { CONSTANT, NUMBER, PLUS, MINUS, TIMES, OVER, LEAST, CEIL } rule_operation;
+/* SPAN has three operands, CONSTANT and NUMBER none, the others two. */
+typedef enum { CONSTANT, NUMBER, PLUS, MINUS, TIMES, OVER, LEAST, CEIL, SPAN } rule_operation;
+
+static int operands_of(rule_operation operation)
+{
+    return operation == SPAN ? 3 : operation == CONSTANT || operation == NUMBER ? 0 : 2;
+}
 
 static kernel_rule leaf(rule_operation operation, uint64_t value)
 {
@@ -28,12 +34,17 @@ static bool is_constant(const kernel_rule *rule, uint64_t value)
     return rule->count == 1 && rule->operation[0] == CONSTANT && rule->value[0] == value;
 }
 
+static void append(kernel_rule *a, const kernel_rule *b)
+{
+    assert(a->count + b->count < KERNEL_RULE_MAX);
+    memcpy(a->operation + a->count, b->operation, (size_t)b->count * sizeof *a->operation);
+    memcpy(a->value + a->count, b->value, (size_t)b->count * sizeof *a->value);
+    a->count += b->count;
+}
+
 static kernel_rule join(kernel_rule a, kernel_rule b, rule_operation operation)
 {
-    assert(a.count + b.count < KERNEL_RULE_MAX);
-    memcpy(a.operation + a.count, b.operation, (size_t)b.count * sizeof *a.operation);
-    memcpy(a.value + a.count, b.value, (size_t)b.count * sizeof *a.value);
-    a.count += b.count;
+    append(&a, &b);
     a.operation[a.count++] = (uint8_t)operation;
     return a;
 }
@@ -79,6 +90,14 @@ kernel_rule rule_capped(kernel_rule a)
     return rule_least(a, rule_constant(UINT16_MAX));
 }
 
+kernel_rule rule_span(kernel_rule count, kernel_rule stride, kernel_rule each)
+{
+    if (is_constant(&count, 1))
+        return each;
+    append(&count, &stride);
+    return join(count, each, SPAN);
+}
+
 /* ---- Values ---- */
 
 static uint64_t compute(rule_operation operation, uint64_t a, uint64_t b)
@@ -101,16 +120,17 @@ static uint64_t compute(rule_operation operation, uint64_t a, uint64_t b)
 
 uint64_t rule_value(const kernel_rule *rule, const uint64_t numbers[NUMBERS])
 {
-    uint64_t stack[KERNEL_RULE_MAX];
-    int top = 0;
+    uint64_t stack[KERNEL_RULE_MAX], *top = stack; /* past the last value */
     for (int i = 0; i < rule->count; i++) {
         const rule_operation operation = (rule_operation)rule->operation[i];
-        if (operation == CONSTANT || operation == NUMBER)
-            stack[top++] = operation == CONSTANT ? rule->value[i] : numbers[rule->value[i]];
-        else {
-            top--;
-            stack[top - 1] = compute(operation, stack[top - 1], stack[top]);
-        }
+        top -= operands_of(operation);
+        if (operation == SPAN)
+            top[0] = top[0] && top[2] ? (top[0] - 1) * top[1] + top[2] : 0;
+        else if (operation == CONSTANT || operation == NUMBER)
+            top[0] = operation == CONSTANT ? rule->value[i] : numbers[rule->value[i]];
+        else
+            top[0] = compute(operation, top[0], top[1]);
+        top++;
     }
     return stack[0];
 }
@@ -136,7 +156,7 @@ static void put(printer *p, const char *text)
 static int begin_of(const kernel_rule *rule, int end)
 {
     for (int missing = 1;; end--) {
-        missing += rule->operation[end] <= NUMBER ? -1 : 1;
+        missing += operands_of((rule_operation)rule->operation[end]) - 1;
         if (missing == 0)
             return end;
     }
@@ -146,7 +166,7 @@ static int begin_of(const kernel_rule *rule, int end)
  * ceil(a / b) applies to the outer one. */
 static bool needs_parentheses(rule_operation operation, rule_operation outside)
 {
-    return operation == PLUS || operation == MINUS
+    return operation == PLUS || operation == MINUS || operation == SPAN
                ? outside == TIMES || outside == OVER || outside == CEIL || outside == MINUS
            : operation == OVER ? outside == TIMES || outside == OVER || outside == CEIL
                                : operation == TIMES && outside == OVER;
@@ -162,6 +182,24 @@ static void put_pair(printer *p, int end, const char *before, const char *betwee
     put(p, between);
     put_rule(p, end - 1, outside);
     put(p, after);
+}
+
+/* "(rows - 1) * stride + each" */
+static void put_span(printer *p, int end)
+{
+    const int stride = begin_of(p->rule, end - 1) - 1, count = begin_of(p->rule, stride) - 1;
+    char number[32];
+    if (p->rule->operation[count] == CONSTANT) {
+        snprintf(number, sizeof number, "%" PRIu64 " * ", p->rule->value[count] - 1);
+        put(p, number);
+    } else {
+        put(p, "(");
+        put_rule(p, count, MINUS);
+        put(p, " - 1) * ");
+    }
+    put_rule(p, stride, TIMES);
+    put(p, " + ");
+    put_rule(p, end - 1, PLUS);
 }
 
 static void put_rule(printer *p, int end, rule_operation outside)
@@ -184,6 +222,13 @@ static void put_rule(printer *p, int end, rule_operation outside)
     case CEIL:
         put_pair(p, end, in_c ? "quotient_up(" : "ceil(", in_c ? ", " : " / ", ")", in_c ? LEAST : CEIL);
         return;
+    case SPAN: {
+        const bool encloses = needs_parentheses(SPAN, outside);
+        put(p, encloses ? "(" : "");
+        put_span(p, end);
+        put(p, encloses ? ")" : "");
+        return;
+    }
     default: {
         const bool encloses = needs_parentheses(operation, outside);
         put_pair(p, end, encloses ? "(" : "", infix[operation], encloses ? ")" : "", operation);
@@ -199,16 +244,15 @@ void kernel_rule_text(const kernel_rule *rule, kernel_rule_style style, char tex
         put_rule(&p, rule->count - 1, LEAST);
 }
 
-const char *kernel_rule_name(const kernel_rule *rule, int i)
+int kernel_rule_number(const kernel_rule *rule, int i)
 {
-    uint64_t seen = 0;
-    _Static_assert(NUMBERS <= 64, "one bit for each number");
+    number_set seen = 0;
     for (int k = 0; k < rule->count; k++) {
         if (rule->operation[k] != NUMBER || seen >> rule->value[k] & 1)
             continue;
-        seen |= UINT64_C(1) << rule->value[k];
+        seen |= (number_set)1 << rule->value[k];
         if (i-- == 0)
-            return kernel_number_name((kernel_number)rule->value[k]);
+            return (int)rule->value[k];
     }
-    return NULL;
+    return -1;
 }

@@ -165,6 +165,13 @@ static bool is_moderate(uint64_t a, uint64_t b)
     return a == 0 || b <= (UINT64_C(1) << 56) / a;
 }
 
+static bool takes_top(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_description d;
+    kernel_describe(row, KERNEL_NORMAL(row, spec), &d);
+    return d.numbers & A_NUMBER(TOP);
+}
+
 bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, kernel_problem *p, char *error,
                              size_t error_size)
 {
@@ -188,7 +195,7 @@ bool kernel_problem_complete(const kernel_row *row, const kernel_spec *spec, ker
                              (unsigned long long)kernel_columns_multiple(row));
     const bool of_row = kernel_operation_of(row) == KERNEL_TOP_K;
     const uint64_t most = of_row ? 1024 : 64, choice = of_row ? p->columns : p->rows;
-    if (row->operation->numbers >> NUMBER_TOP & 1 && (p->top < 1 || p->top > most || p->top > choice))
+    if (takes_top(row, spec) && (p->top < 1 || p->top > most || p->top > choice))
         return kernel_refuse(error, error_size, "top is %llu; it must be 1 to %llu, and at most %s",
                              (unsigned long long)p->top, (unsigned long long)most,
                              of_row ? "columns" : "rows");

@@ -239,11 +239,12 @@ static kernel_problem problem_of(const kernel_row *row, int which)
 static uint64_t bytes_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          int operand)
 {
-    if (row->operation->size)
-        return row->operation->size(spec, problem, operand).bytes;
-    kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(row, KERNEL_NORMAL(row, spec), problem, operands);
-    return operands[operand].bytes;
+    kernel_description d;
+    uint64_t numbers[NUMBERS];
+    kernel_describe(row, spec, &d);
+    description_numbers(&d, problem, numbers);
+    const kernel_pointer *p = description_find(&d, operand);
+    return p ? pointer_bytes(p, numbers) : 0;
 }
 
 static int operand_of(const char *name)

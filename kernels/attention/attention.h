@@ -32,10 +32,7 @@ void fix_attention(kernel_spec *spec);
 void fix_attention_quantized(kernel_spec *spec);
 bool attention_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool attention_is_empty(const kernel_problem *problem);
-number_set attention_numbers(const kernel_spec *spec);
-kernel_operand attention_operand(const kernel_row *row, const kernel_spec *spec,
-                                 const kernel_problem *problem, int operand);
-kernel_operand_text attention_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_attention;
 void attention_complete(const kernel_spec *spec, kernel_problem *problem);
 kernel_geometry attention_geometry(const kernel_row *row, const kernel_spec *spec);
 void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

@@ -1,8 +1,6 @@
 /* Attention: specifications, the sizes of operands, and launches. */
 #include "kernels/attention/tensor.h"
 
-#include <stdio.h>
-
 enum { KEY_LONGEST = 576, VALUE_LONGEST = 512, VALUE_SHORT = 256, KEY_SHORT = 256, MULTIPROCESSORS = 108 };
 
 static unsigned power_of_two(uint64_t n)
@@ -177,32 +175,6 @@ bool attention_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char 
     return sizes_fit(spec, error, error_size) && kv_is_allowed(row, &cache, error, error_size);
 }
 
-number_set attention_numbers(const kernel_spec *spec)
-{
-    const kernel_spec cache = cache_of(spec);
-    const number_set room = A_NUMBER(PAGE_SLOTS) | A_NUMBER(TABLE_PAGES);
-    number_set numbers = A_NUMBER(M);
-    if (spec->select.phase == KERNEL_PHASE_JOIN)
-        numbers |= A_NUMBER(Y_STRIDE) | (kv_numbers(&cache) & room);
-    else
-        numbers |= A_NUMBER(X_STRIDE) | A_NUMBER(ALPHA) | kv_numbers(&cache);
-    if (spec->select.phase == KERNEL_PHASE_WHOLE)
-        numbers |= A_NUMBER(Y_STRIDE);
-    else
-        numbers |= A_NUMBER(PARTS);
-    if (spec->attention.window)
-        numbers |= A_NUMBER(WINDOW);
-    if (spec->select.mask)
-        numbers |= A_NUMBER(MASK_KEYS);
-    if (spec->select.phase == KERNEL_PHASE_JOIN)
-        return numbers;
-    if (spec->attention.cap)
-        numbers |= A_NUMBER(LIMIT) | A_NUMBER(FACTOR);
-    if (spec->select.mask)
-        numbers |= A_NUMBER(MASK_STRIDE);
-    return spec->attention.mask_heads ? numbers | A_NUMBER(MASK_HEAD_STRIDE) : numbers;
-}
-
 void attention_complete(const kernel_spec *spec, kernel_problem *p)
 {
     enum { USUAL = 16 };
@@ -220,108 +192,86 @@ void attention_complete(const kernel_spec *spec, kernel_problem *p)
 
 /* ---- Operands ---- */
 
-static kernel_operand read_by(bool phases, unsigned align, uint64_t bytes)
+static kernel_rule rows_of(kernel_number stride, uint64_t elements)
 {
-    return phases ? (kernel_operand){.reads = true, .align = align, .bytes = bytes} : (kernel_operand){0};
+    return rule_span(rule_number(NUMBER_M), rule_number(stride), rule_constant(elements));
 }
 
-static uint64_t rows_bytes(const kernel_problem *p, uint64_t stride, uint64_t elements, qdnnDataType_t type)
+/* What is added to the scores. */
+static void describe_added(kernel_description *d, const kernel_spec *spec)
 {
-    return p->m ? ((p->m - 1) * stride + elements) * element_bytes(type) : 0;
+    const kernel_adds adds = spec->attention.adds;
+    const bool has_heads = spec->attention.mask_heads;
+    const kernel_rule queries = rule_constant(spec->rope.queries),
+                      one = rule_span(rule_number(NUMBER_M), rule_number(NUMBER_MASK_STRIDE),
+                                      rule_number(NUMBER_MASK_KEYS));
+    if (spec->select.mask) {
+        d->numbers |= A_NUMBER(MASK_STRIDE) | (has_heads ? A_NUMBER(MASK_HEAD_STRIDE) : 0);
+        describe_read(d, QDNN_OPERAND_MASK, element_type_of((qdnnDataType_t)spec->select.mask),
+                      has_heads ? rule_span(queries, rule_number(NUMBER_MASK_HEAD_STRIDE), one) : one);
+    }
+    if (adds == KERNEL_ADDS_SLOPED_MASK || adds == KERNEL_ADDS_ALIBI)
+        describe_read(d, QDNN_OPERAND_SLOPE, element_type_of(QDNN_DATA_F32), queries);
 }
 
-static uint64_t mask_bytes(const kernel_spec *spec, const kernel_problem *p)
+/* Which keys a token sees. */
+static void describe_seen(kernel_description *d, const kernel_spec *spec)
 {
-    if (!spec->select.mask || p->m == 0)
-        return 0;
-    const uint64_t heads = spec->attention.mask_heads ? spec->rope.queries - 1 : 0;
-    return (heads * p->mask_head_stride + (p->m - 1) * p->mask_stride + p->mask_keys) *
-           element_bytes((qdnnDataType_t)spec->select.mask);
+    const kernel_sees sees = spec->attention.sees;
+    const element_type i32 = element_type_of(QDNN_DATA_I32);
+    const kernel_rule m = rule_number(NUMBER_M);
+    if (sees == KERNEL_SEES_RANGE)
+        describe_read(d, QDNN_OPERAND_VISIBLE, i32, rule_times(m, rule_constant(2)));
+    else if (sees == KERNEL_SEES_KEY_INDEX)
+        describe_read(d, QDNN_OPERAND_KEY_INDEX, i32, m);
+    else if (sees == KERNEL_SEES_LENGTH) /* the number of sequences is not known */
+        describe_read(d, QDNN_OPERAND_SEQUENCE_LENGTH, i32, rule_constant(1));
 }
 
-kernel_operand attention_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                                 int operand)
+static number_set numbers_of(const kernel_spec *spec, bool scores, bool finishes)
+{
+    number_set numbers = A_NUMBER(M) | A_NUMBER(PAGE_SLOTS);
+    if (spec->kv.slots == KERNEL_KV_PAGED)
+        numbers |= A_NUMBER(TABLE_PAGES);
+    if (scores)
+        numbers |= A_NUMBER(X_STRIDE) | A_NUMBER(ALPHA);
+    if (scores && spec->attention.cap)
+        numbers |= A_NUMBER(LIMIT) | A_NUMBER(FACTOR);
+    if (finishes)
+        numbers |= A_NUMBER(Y_STRIDE);
+    if (!scores || !finishes)
+        numbers |= A_NUMBER(PARTS);
+    if (spec->attention.window)
+        numbers |= A_NUMBER(WINDOW);
+    return spec->select.mask ? numbers | A_NUMBER(MASK_KEYS) : numbers;
+}
+
+/* Of two launches, the first computes scores and states, the second y. */
+void describe_attention(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
     const kernel_spec cache = cache_of(spec);
-    const kernel_attention *a = &spec->attention;
     const uint64_t queries = spec->rope.queries;
-    const int phase = spec->select.phase;
-    const bool scores = phase != KERNEL_PHASE_JOIN, finishes = phase != KERNEL_PHASE_PARTS;
-    kernel_operand o;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        return read_by(scores, element_bytes(spec->data),
-                       rows_bytes(p, p->x_stride, queries * spec->kv.key_size, spec->data));
-    case QDNN_OPERAND_Y:
-        o = read_by(finishes, element_bytes(spec->epilogue.output),
-                    rows_bytes(p, p->y_stride, queries * spec->kv.value_size, spec->epilogue.output));
-        o.writes = o.reads;
-        o.reads = false;
-        return o;
-    case QDNN_OPERAND_SEQUENCE:
-        return read_by(!a->one_sequence, 4, p->m * 4);
-    case QDNN_OPERAND_KEY_INDEX:
-        return read_by(a->sees == KERNEL_SEES_KEY_INDEX, 4, p->m * 4);
-    case QDNN_OPERAND_SEQUENCE_LENGTH: /* the number of sequences is not known */
-        return read_by(a->sees == KERNEL_SEES_LENGTH, 4, p->m ? 4 : 0);
-    case QDNN_OPERAND_VISIBLE:
-        return read_by(a->sees == KERNEL_SEES_RANGE, 4, p->m * 8);
-    case QDNN_OPERAND_MASK:
-        return read_by(scores && spec->select.mask,
-                       spec->select.mask ? element_bytes((qdnnDataType_t)spec->select.mask) : 0,
-                       mask_bytes(spec, p));
-    case QDNN_OPERAND_SLOPE:
-        return read_by(scores && (a->adds == KERNEL_ADDS_SLOPED_MASK || a->adds == KERNEL_ADDS_ALIBI), 4,
-                       queries * 4);
-    case QDNN_OPERAND_SINK:
-        return read_by(finishes && spec->select.sink, 4, queries * 4);
-    default:
-        o = scores ? kv_operand(row, &cache, p, operand) : (kernel_operand){0};
-        o.reads = o.align != 0;
-        o.writes = false;
-        return o;
+    const bool scores = spec->select.phase != KERNEL_PHASE_JOIN,
+               finishes = spec->select.phase != KERNEL_PHASE_PARTS;
+    d->numbers = numbers_of(spec, scores, finishes);
+    if (scores) {
+        describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data),
+                      rows_of(NUMBER_X_STRIDE, queries * spec->kv.key_size));
+        describe_kv(d, row, &cache, false);
+        describe_kv_pages(d, &cache);
     }
-}
-
-static const char *type_name(int type)
-{
-    return type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "f32";
-}
-
-kernel_operand_text attention_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    const kernel_spec cache = cache_of(spec);
-    const unsigned long long queries = spec->rope.queries;
-    const bool is_x = operand == QDNN_OPERAND_X;
-    kernel_operand_text text = {.element = "f32"};
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-    case QDNN_OPERAND_Y:
-        snprintf(text.element, sizeof text.element, "%s",
-                 type_name(is_x ? spec->data : spec->epilogue.output));
-        snprintf(text.count, sizeof text.count, "((m - 1) * %s_stride + %llu)", is_x ? "x" : "y",
-                 queries * (is_x ? spec->kv.key_size : spec->kv.value_size));
-        return text;
-    case QDNN_OPERAND_MASK:
-        snprintf(text.element, sizeof text.element, "%s", type_name(spec->select.mask));
-        if (spec->attention.mask_heads)
-            snprintf(text.count, sizeof text.count,
-                     "(%llu * mask_head_stride + (m - 1) * mask_stride + mask_keys)", queries - 1);
-        else
-            snprintf(text.count, sizeof text.count, "((m - 1) * mask_stride + mask_keys)");
-        return text;
-    case QDNN_OPERAND_SLOPE:
-    case QDNN_OPERAND_SINK:
-        snprintf(text.count, sizeof text.count, "%llu", queries);
-        return text;
-    case QDNN_OPERAND_VISIBLE:
-    case QDNN_OPERAND_SEQUENCE_LENGTH:
-        snprintf(text.element, sizeof text.element, "i32");
-        snprintf(text.count, sizeof text.count, operand == QDNN_OPERAND_VISIBLE ? "m * 2" : "1");
-        return text;
-    default:
-        return kv_text(row, &cache, operand);
-    }
+    if (!spec->attention.one_sequence)
+        describe_read(d, QDNN_OPERAND_SEQUENCE, element_type_of(QDNN_DATA_I32), rule_number(NUMBER_M));
+    if (scores)
+        describe_added(d, spec);
+    if (finishes && spec->select.sink)
+        describe_read(d, QDNN_OPERAND_SINK, element_type_of(QDNN_DATA_F32), rule_constant(queries));
+    describe_seen(d, spec);
+    if (finishes)
+        describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output),
+                       rows_of(NUMBER_Y_STRIDE, queries * spec->kv.value_size));
+    if (!scores || !finishes)
+        describe_workspace(d, "partials", WORKSPACE_PARTIALS, (element_type){"f32", 8, 4}, scores);
 }
 
 /* ---- Launches ---- */

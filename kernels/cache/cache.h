@@ -18,12 +18,10 @@ uint64_t kv_groups(const kernel_row *row, const kernel_spec *spec, kv_which whic
 /* The specification of one of them as a tensor of codes whose rows are heads: its groups, and rows.columns. */
 kernel_spec kv_array_spec(const kernel_row *row, const kernel_spec *spec, kv_which which);
 
-/* The operands of a cache: KEYS, VALUES, KEY_SCALE, VALUE_SCALE, and those that slots follow from. Alignment 0: the kernel does not
- * have it. And what tools print of one, and the numbers that addresses depend on. */
-kernel_operand kv_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                          int operand);
-kernel_operand_text kv_text(const kernel_row *row, const kernel_spec *spec, int operand);
-number_set kv_numbers(const kernel_spec *spec);
+/* Append the operands of a cache: KEYS, VALUES, KEY_SCALE, VALUE_SCALE; the table of its pages, if it has one. Add the numbers that
+ * addresses depend on. */
+void describe_kv(kernel_description *d, const kernel_row *row, const kernel_spec *spec, bool writes);
+void describe_kv_pages(kernel_description *d, const kernel_spec *spec);
 /* Whether sizes and groups go together; if not, the reason. */
 bool kv_is_allowed(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 /* Sets what the other settings leave no choice for. */
@@ -70,10 +68,7 @@ bool rope_is_empty(const kernel_problem *problem);
 void fix_rope(kernel_spec *spec);
 void fix_rope_quantized(kernel_spec *spec);
 bool rope_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
-number_set rope_numbers(const kernel_spec *spec);
-kernel_operand rope_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                            int operand);
-kernel_operand_text rope_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_rope;
 void rope_complete(const kernel_spec *spec, kernel_problem *problem);
 kernel_geometry rope_geometry(const kernel_row *row, const kernel_spec *spec);
 void rope_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

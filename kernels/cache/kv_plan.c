@@ -1,8 +1,6 @@
 /* KV caches: specifications, and the sizes of their operands. */
 #include "kernels/cache/cache.h"
 
-#include <stdio.h>
-
 static bool is_plain(const kernel_spec *spec)
 {
     return spec->kv.type != 0;
@@ -89,20 +87,6 @@ bool kv_is_allowed(const kernel_row *row, const kernel_spec *spec, char *error, 
            head_is_allowed(row, spec, KV_VALUES, error, error_size);
 }
 
-number_set kv_numbers(const kernel_spec *spec)
-{
-    number_set numbers = 0;
-    if (kv_head_size(spec, KV_KEYS))
-        numbers |= A_NUMBER(PAGE_STRIDE) | A_NUMBER(SLOT_STRIDE) | A_NUMBER(HEAD_STRIDE);
-    if (kv_head_size(spec, KV_VALUES))
-        numbers |= A_NUMBER(VALUE_PAGE_STRIDE) | A_NUMBER(VALUE_SLOT_STRIDE) | A_NUMBER(VALUE_HEAD_STRIDE);
-    if (numbers)
-        numbers |= A_NUMBER(PAGES) | A_NUMBER(PAGE_SLOTS);
-    if (numbers && spec->kv.slots == KERNEL_KV_PAGED)
-        numbers |= A_NUMBER(TABLE_PAGES);
-    return numbers;
-}
-
 static void complete_strides(const kernel_spec *spec, uint64_t head_size, uint64_t page_slots,
                              kernel_cache *c)
 {
@@ -124,129 +108,68 @@ void kv_complete(const kernel_spec *spec, kernel_problem *p)
 
 /* ---- Operands ---- */
 
-/* From the first element of a cache to the end of the last, in bytes. */
-static uint64_t array_bytes(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                            kv_which which)
+/* From the first element of an array to the end of the last. */
+static kernel_rule elements_of(kernel_description *d, const kernel_spec *spec, kv_which which)
 {
-    const kernel_cache *c = which == KV_KEYS ? &p->cache : &p->values;
+    const bool is_keys = which == KV_KEYS;
+    const kernel_number page = is_keys ? NUMBER_PAGE_STRIDE : NUMBER_VALUE_PAGE_STRIDE,
+                        slot = is_keys ? NUMBER_SLOT_STRIDE : NUMBER_VALUE_SLOT_STRIDE,
+                        head = is_keys ? NUMBER_HEAD_STRIDE : NUMBER_VALUE_HEAD_STRIDE;
+    kernel_rule each =
+        rule_span(rule_constant(spec->kv.heads), rule_number(head), rule_constant(kv_head_size(spec, which)));
+    each = rule_span(rule_number(NUMBER_PAGE_SLOTS), rule_number(slot), each);
+    d->numbers |= (number_set)1 << page | (number_set)1 << slot | (number_set)1 << head | A_NUMBER(PAGES) |
+                  A_NUMBER(PAGE_SLOTS);
+    return rule_span(rule_number(NUMBER_PAGES), rule_number(page), each);
+}
+
+static void add_array(kernel_description *d, const kernel_row *row, const kernel_spec *spec, kv_which which,
+                      bool writes)
+{
+    const qdnnOperand_t operand = which == KV_KEYS ? QDNN_OPERAND_KEYS : QDNN_OPERAND_VALUES;
     const block_layout *blocks = block_layout_of(row->format);
-    if (p->pages == 0 || p->cache.page_slots == 0)
-        return 0;
-    const uint64_t elements = (p->pages - 1) * c->page_stride + (p->cache.page_slots - 1) * c->slot_stride +
-                              (spec->kv.heads - 1) * c->head_stride + kv_head_size(spec, which);
-    if (is_plain(spec))
-        return elements * element_bytes((qdnnDataType_t)spec->kv.type);
-    return blocks ? elements / blocks->elements * blocks->bytes : elements * row->format->facts.bits / 8;
-}
-
-static unsigned array_align(const kernel_row *row, const kernel_spec *spec)
-{
-    if (is_plain(spec))
-        return element_bytes((qdnnDataType_t)spec->kv.type);
-    return format_is_blocks(row->format) ? block_align(block_layout_of(row->format)) : 1;
-}
-
-static kernel_operand array_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                                    kv_which which)
-{
     if (!kv_head_size(spec, which))
-        return (kernel_operand){0};
-    return (kernel_operand){
-        .writes = true, .align = array_align(row, spec), .bytes = array_bytes(row, spec, p, which)};
-}
-
-static kernel_operand scale_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                                    kv_which which)
-{
-    if (!kv_head_size(spec, which) || !has_scales(row, spec))
-        return (kernel_operand){0};
-    const unsigned bytes = scale_bytes(spec->stored.scale);
-    uint64_t count = p->pages * p->cache.page_slots * spec->kv.heads * kv_groups(row, spec, which);
-    if (is_static(spec))
-        count = spec->kv.scales == KERNEL_KV_BY_HEAD ? spec->kv.heads : 1;
-    return (kernel_operand){
-        .reads = is_static(spec), .writes = !is_static(spec), .align = bytes, .bytes = count * bytes};
-}
-
-static kernel_operand list_operand(bool has_it, uint64_t count)
-{
-    return has_it ? (kernel_operand){.reads = true, .align = 4, .bytes = count * 4} : (kernel_operand){0};
-}
-
-kernel_operand kv_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                          int operand)
-{
-    const bool has_cache = spec->kv.heads != 0;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_KEYS:
-        return array_operand(row, spec, p, KV_KEYS);
-    case QDNN_OPERAND_VALUES:
-        return array_operand(row, spec, p, KV_VALUES);
-    case QDNN_OPERAND_KEY_SCALE:
-        return scale_operand(row, spec, p, KV_KEYS);
-    case QDNN_OPERAND_VALUE_SCALE:
-        return scale_operand(row, spec, p, KV_VALUES);
-    case QDNN_OPERAND_ROW_INDEX:
-        return list_operand(has_cache && spec->kv.slots == KERNEL_KV_LISTED, p->m);
-    case QDNN_OPERAND_SEQUENCE:
-    case QDNN_OPERAND_KEY_INDEX:
-        return list_operand(has_cache && spec->kv.slots != KERNEL_KV_LISTED, p->m);
-    case QDNN_OPERAND_PAGE_TABLE: /* the number of sequences is not known */
-        return list_operand(has_cache && spec->kv.slots == KERNEL_KV_PAGED, p->table_pages);
-    default:
-        return (kernel_operand){0};
-    }
-}
-
-/* ---- Texts ---- */
-
-static void print_array(const kernel_row *row, const kernel_spec *spec, kv_which which,
-                        kernel_operand_text *text)
-{
-    const char *prefix = which == KV_KEYS ? "" : "value_";
-    const block_layout *blocks = block_layout_of(row->format);
-    const char *types[] = {[QDNN_DATA_F32] = "f32", [QDNN_DATA_F16] = "f16", [QDNN_DATA_BF16] = "bf16"};
-    char *count = text->count;
-    const unsigned align = array_align(row, spec);
-    if (is_plain(spec))
-        snprintf(text->element, sizeof text->element, "%s", types[spec->kv.type]);
-    else /* blocks as words of their alignment */
-        snprintf(text->element, sizeof text->element, "u%u", 8 * align);
-    const int used = snprintf(count, sizeof text->count,
-                              "((pages - 1) * %spage_stride + (page_slots - 1) * %sslot_stride + %llu * "
-                              "%shead_stride + %llu)",
-                              prefix, prefix, (unsigned long long)(spec->kv.heads - 1), prefix,
-                              (unsigned long long)kv_head_size(spec, which));
-    if (is_plain(spec))
         return;
-    const unsigned elements = blocks ? blocks->elements : 8,
-                   words = blocks ? blocks->bytes / align : row->format->facts.bits;
-    if (elements != words)
-        snprintf(count + used, sizeof text->count - (size_t)used, " / %u * %u", elements, words);
-}
-
-static void print_scale(const kernel_row *row, const kernel_spec *spec, kv_which which,
-                        kernel_operand_text *text)
-{
-    static const char *const types[] = {
-        [QDNN_SCALE_F32] = "f32", [QDNN_SCALE_F16] = "f16", [QDNN_SCALE_BF16] = "bf16"};
-    snprintf(text->element, sizeof text->element, "%s", types[spec->stored.scale]);
-    if (is_static(spec))
-        snprintf(text->count, sizeof text->count, "%llu",
-                 (unsigned long long)(spec->kv.scales == KERNEL_KV_BY_HEAD ? spec->kv.heads : 1));
+    const kernel_rule elements = elements_of(d, spec, which);
+    if (is_plain(spec))
+        describe_operand(d, operand, writes, element_type_of((qdnnDataType_t)spec->kv.type), elements);
+    else if (blocks)
+        describe_operand(
+            d, operand, writes, (element_type){"block", block_align(blocks), 1},
+            rule_times(rule_over(elements, rule_constant(blocks->elements)), rule_constant(blocks->bytes)));
     else
-        snprintf(text->count, sizeof text->count, "pages * page_slots * %llu",
-                 (unsigned long long)(spec->kv.heads * kv_groups(row, spec, which)));
+        describe_operand(d, operand, writes, element_type_of(QDNN_DATA_U8),
+                         rule_over(elements, rule_constant(8 / row->format->facts.bits)));
 }
 
-kernel_operand_text kv_text(const kernel_row *row, const kernel_spec *spec, int operand)
+/* Static scales are read, others belong to what is written. */
+static void add_scale(kernel_description *d, const kernel_row *row, const kernel_spec *spec, kv_which which,
+                      bool writes)
 {
-    kernel_operand_text text = {.element = "i32", .count = "m"};
-    if (operand == QDNN_OPERAND_KEYS || operand == QDNN_OPERAND_VALUES)
-        print_array(row, spec, operand == QDNN_OPERAND_KEYS ? KV_KEYS : KV_VALUES, &text);
-    else if (operand == QDNN_OPERAND_KEY_SCALE || operand == QDNN_OPERAND_VALUE_SCALE)
-        print_scale(row, spec, operand == QDNN_OPERAND_KEY_SCALE ? KV_KEYS : KV_VALUES, &text);
-    else if (operand == QDNN_OPERAND_PAGE_TABLE)
-        snprintf(text.count, sizeof text.count, "table_pages");
-    return text;
+    const qdnnOperand_t operand = which == KV_KEYS ? QDNN_OPERAND_KEY_SCALE : QDNN_OPERAND_VALUE_SCALE;
+    const kernel_rule slots = rule_times(rule_number(NUMBER_PAGES), rule_number(NUMBER_PAGE_SLOTS));
+    if (!kv_head_size(spec, which) || !has_scales(row, spec))
+        return;
+    describe_operand(d, operand, writes && !is_static(spec), element_type_of_scale(spec->stored.scale),
+                     is_static(spec)
+                         ? rule_constant(spec->kv.scales == KERNEL_KV_BY_HEAD ? spec->kv.heads : 1)
+                         : rule_times(slots, rule_constant(spec->kv.heads * kv_groups(row, spec, which))));
+}
+
+void describe_kv(kernel_description *d, const kernel_row *row, const kernel_spec *spec, bool writes)
+{
+    add_array(d, row, spec, KV_KEYS, writes);
+    add_array(d, row, spec, KV_VALUES, writes);
+    add_scale(d, row, spec, KV_KEYS, writes);
+    add_scale(d, row, spec, KV_VALUES, writes);
+}
+
+/* The number of sequences is not known. */
+void describe_kv_pages(kernel_description *d, const kernel_spec *spec)
+{
+    if (spec->kv.heads == 0 || spec->kv.slots != KERNEL_KV_PAGED)
+        return;
+    describe_read(d, QDNN_OPERAND_PAGE_TABLE, element_type_of(QDNN_DATA_I32),
+                  rule_number(NUMBER_TABLE_PAGES));
+    d->numbers |= A_NUMBER(TABLE_PAGES);
 }

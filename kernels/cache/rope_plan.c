@@ -2,8 +2,6 @@
 #include "kernels/cache/cache.h"
 #include "kernels/rows/rows.h"
 
-#include <stdio.h>
-
 bool rope_is_empty(const kernel_problem *problem)
 {
     return problem->m == 0;
@@ -149,16 +147,6 @@ static uint64_t token_elements(const kernel_spec *spec)
     return spec->rope.queries * spec->rope.head + spec->kv.heads * (spec->kv.key_size + spec->kv.value_size);
 }
 
-number_set rope_numbers(const kernel_spec *spec)
-{
-    number_set numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | kv_numbers(spec);
-    if (spec->rope.queries)
-        numbers |= A_NUMBER(Y_STRIDE);
-    if (spec->rope.size)
-        numbers |= A_NUMBER(POSITIONS);
-    return spec->rope.by_section ? numbers | A_NUMBER(B_STRIDE) : numbers;
-}
-
 void rope_complete(const kernel_spec *spec, kernel_problem *p)
 {
     const uint64_t token = token_elements(spec), y = spec->rope.queries * spec->rope.head;
@@ -172,76 +160,50 @@ void rope_complete(const kernel_spec *spec, kernel_problem *p)
 
 /* ---- Operands ---- */
 
-static kernel_operand strided(const kernel_problem *p, qdnnDataType_t type, uint64_t stride, uint64_t token)
+static kernel_rule strided(kernel_number stride, uint64_t token)
 {
-    const unsigned bytes = element_bytes(type);
-    return (kernel_operand){.align = token ? bytes : 0,
-                            .bytes = p->m ? ((p->m - 1) * stride + token) * bytes : 0};
+    return rule_span(rule_number(NUMBER_M), rule_number(stride), rule_constant(token));
 }
 
-kernel_operand rope_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                            int operand)
+/* The tables of angles, and the positions of each token in them. */
+static void describe_positions(kernel_description *d, const kernel_spec *spec)
 {
-    const bool rotates = spec->rope.size != 0;
-    kernel_operand o = {0};
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        o = strided(p, spec->data, p->x_stride, token_elements(spec));
-        o.reads = true;
-        return o;
-    case QDNN_OPERAND_Y:
-        o = strided(p, spec->epilogue.output, p->y_stride, spec->rope.queries * spec->rope.head);
-        o.writes = o.align != 0;
-        return o;
-    case QDNN_OPERAND_COS:
-    case QDNN_OPERAND_SIN:
-        return rotates ? (kernel_operand){.reads = true,
-                                          .align = 4,
-                                          .bytes = p->positions * (spec->rope.size / 2) * 4}
-                       : o;
-    case QDNN_OPERAND_POSITION:
-        if (!rotates)
-            return o;
-        o = (kernel_operand){.reads = true, .align = 4, .bytes = p->m * positions_of(spec) * 4};
-        if (spec->rope.by_section && p->m)
-            o.bytes = ((positions_of(spec) - 1) * p->b_stride + p->m) * 4;
-        return o;
-    default:
-        return kv_operand(row, spec, p, operand);
+    const element_type i32 = element_type_of(QDNN_DATA_I32), f32 = element_type_of(QDNN_DATA_F32);
+    const kernel_rule m = rule_number(NUMBER_M), each = rule_constant(positions_of(spec)),
+                      table = rule_times(rule_number(NUMBER_POSITIONS), rule_constant(spec->rope.size / 2));
+    d->numbers |= A_NUMBER(POSITIONS) | (spec->rope.by_section ? A_NUMBER(B_STRIDE) : 0);
+    describe_read(d, QDNN_OPERAND_POSITION, i32,
+                  spec->rope.by_section ? rule_span(each, rule_number(NUMBER_B_STRIDE), m)
+                                        : rule_times(m, each));
+    describe_read(d, QDNN_OPERAND_COS, f32, table);
+    describe_read(d, QDNN_OPERAND_SIN, f32, table);
+}
+
+/* Where in the cache a token goes. */
+static void describe_slots(kernel_description *d, const kernel_spec *spec)
+{
+    const element_type i32 = element_type_of(QDNN_DATA_I32);
+    const kernel_rule m = rule_number(NUMBER_M);
+    describe_kv_pages(d, spec);
+    if (spec->kv.heads && spec->kv.slots != KERNEL_KV_LISTED) {
+        describe_read(d, QDNN_OPERAND_SEQUENCE, i32, m);
+        describe_read(d, QDNN_OPERAND_KEY_INDEX, i32, m);
     }
 }
 
-static const char *type_name(int type)
+void describe_rope(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "f32";
-}
-
-kernel_operand_text rope_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    kernel_operand_text text = {.element = "f32"};
-    const bool is_x = operand == QDNN_OPERAND_X;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-    case QDNN_OPERAND_Y:
-        snprintf(text.element, sizeof text.element, "%s",
-                 type_name(is_x ? spec->data : spec->epilogue.output));
-        snprintf(text.count, sizeof text.count, "((m - 1) * %s_stride + %llu)", is_x ? "x" : "y",
-                 (unsigned long long)(is_x ? token_elements(spec) : spec->rope.queries * spec->rope.head));
-        return text;
-    case QDNN_OPERAND_COS:
-    case QDNN_OPERAND_SIN:
-        snprintf(text.count, sizeof text.count, "positions * %llu",
-                 (unsigned long long)(spec->rope.size / 2));
-        return text;
-    case QDNN_OPERAND_POSITION:
-        snprintf(text.element, sizeof text.element, "i32");
-        if (spec->rope.by_section)
-            snprintf(text.count, sizeof text.count, "(%llu * b_stride + m)",
-                     (unsigned long long)(positions_of(spec) - 1));
-        else
-            snprintf(text.count, sizeof text.count, "m * %llu", (unsigned long long)positions_of(spec));
-        return text;
-    default:
-        return kv_text(row, spec, operand);
-    }
+    const uint64_t queries = spec->rope.queries * spec->rope.head;
+    d->numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | (queries ? A_NUMBER(Y_STRIDE) : 0);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data),
+                  strided(NUMBER_X_STRIDE, token_elements(spec)));
+    if (spec->kv.heads && spec->kv.slots == KERNEL_KV_LISTED)
+        describe_read(d, QDNN_OPERAND_ROW_INDEX, element_type_of(QDNN_DATA_I32), rule_number(NUMBER_M));
+    if (spec->rope.size)
+        describe_positions(d, spec);
+    describe_slots(d, spec);
+    if (queries)
+        describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output),
+                       strided(NUMBER_Y_STRIDE, queries));
+    describe_kv(d, row, spec, true);
 }

@@ -52,19 +52,15 @@ uint64_t copy_span(const kernel_spec *spec);
 
 #define COPY_OPERATION(name)                                                                                 \
     void fix_##name(kernel_spec *spec);                                                                      \
-    kernel_operand_text name##_text(const kernel_row *row, const kernel_spec *spec, int operand);            \
+    kernel_describes describe_##name;                                                                        \
     void name##_complete(const kernel_spec *spec, kernel_problem *problem);                                  \
     void name##_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,         \
                       kernel_steps *steps);
 COPY_OPERATION(copy)
 COPY_OPERATION(move_rows)
 #undef COPY_OPERATION
-kernel_operand copy_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
-kernel_operand move_rows_operand(const kernel_row *row, const kernel_spec *spec,
-                                 const kernel_problem *problem, int operand);
 bool copy_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool copy_is_empty(const kernel_problem *problem);
-number_set copy_numbers(const kernel_spec *spec);
 kernel_geometry copy_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_copy(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_gather(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);

@@ -1,8 +1,6 @@
 /* Operands and launches of copies, gathers and scatters. */
 #include "kernels/copy/copy.h"
 
-#include <stdio.h>
-
 bool copy_is_empty(const kernel_problem *p)
 {
     return p->m == 0 || p->columns == 0 || p->lines.dims[0] == 0 || p->lines.dims[1] == 0;
@@ -67,24 +65,6 @@ void kernel_copy_choose(kernel_spec *spec, uint64_t columns)
     while (lanes < accesses && lanes < COPY_BLOCK)
         lanes *= 2;
     spec->copy.lanes = lanes;
-}
-
-number_set copy_numbers(const kernel_spec *spec)
-{
-    const number_set lines = A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(DIM_1) | A_NUMBER(DIM_2) |
-                             A_NUMBER(X_STRIDE) | A_NUMBER(X_STRIDE_1) | A_NUMBER(Y_STRIDE) |
-                             A_NUMBER(Y_STRIDE_1) | A_NUMBER(Y_STRIDE_2);
-    switch (spec->copy.way) {
-    case KERNEL_COPY_FLAT:
-        return A_NUMBER(M) | A_NUMBER(COLUMNS);
-    case KERNEL_COPY_LINES:
-        return lines | A_NUMBER(X_STRIDE_2);
-    case KERNEL_COPY_ELEMENTS:
-        return lines | A_NUMBER(X_STRIDE_2) | A_NUMBER(X_STRIDE_3) | A_NUMBER(Y_STRIDE_3);
-    case KERNEL_COPY_TILES:
-        return lines | A_NUMBER(X_STRIDE_3);
-    }
-    missing_row("ways to copy", (int)spec->copy.way);
 }
 
 /* ---- Launches ---- */
@@ -175,106 +155,56 @@ void move_rows_complete(const kernel_spec *spec, kernel_problem *p)
     p->rows = 1;
 }
 
-/* From the first element to the last. */
-static uint64_t span_of(const kernel_problem *p, uint64_t stride, const uint64_t strides[3])
+/* From the first element to the last: with the numbers of the strides of m, dim_1, dim_2 and columns; N: neighbours. */
+static kernel_rule span_of(kernel_description *d, const kernel_number strides[4])
 {
-    const kernel_lines *l = &p->lines;
-    if (copy_is_empty(p))
-        return 0;
-    return (p->m - 1) * stride + (l->dims[0] - 1) * strides[0] + (l->dims[1] - 1) * strides[1] +
-           (p->columns - 1) * strides[2] + 1;
-}
-
-kernel_operand copy_size(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    const bool is_x = operand == QDNN_OPERAND_X;
-    const unsigned bytes = cast_bytes(is_x ? spec->copy.from : spec->copy.to);
-    const uint64_t count = spec->copy.way == KERNEL_COPY_FLAT ? p->m * p->columns
-                           : is_x                             ? span_of(p, p->x_stride, p->lines.x)
-                                                              : span_of(p, p->y_stride, p->lines.y);
-    return (kernel_operand){.align = bytes, .bytes = count * bytes};
-}
-
-static const char *element_name(int type)
-{
-    switch (type) {
-    case QDNN_DATA_F32:
-        return "f32";
-    case QDNN_DATA_F16:
-        return "f16";
-    case QDNN_DATA_BF16:
-        return "bf16";
-    case QDNN_DATA_F64:
-        return "f64";
-    case QDNN_DATA_U16:
-        return "u16";
-    case QDNN_DATA_U32:
-        return "u32";
-    case QDNN_DATA_U64:
-        return "u64";
-    default: /* FP8 is bytes */
-        return "u8";
+    static const kernel_number counts[] = {NUMBER_M, NUMBER_DIM_1, NUMBER_DIM_2, NUMBER_COLUMNS};
+    kernel_rule each = rule_constant(1);
+    for (int i = 4; i-- > 0;) {
+        const bool is_packed = strides[i] == NUMBER_N;
+        each =
+            rule_span(rule_number(counts[i]), is_packed ? rule_constant(1) : rule_number(strides[i]), each);
+        d->numbers |= (number_set)1 << counts[i] | (is_packed ? 0 : (number_set)1 << strides[i]);
     }
+    return each;
 }
 
-kernel_operand_text copy_text(const kernel_row *row, const kernel_spec *spec, int operand)
+static element_type element_of(int type)
 {
-    static const char *const strides[2][4] = {{"y_stride", "y_stride_1", "y_stride_2", "y_stride_3"},
-                                              {"x_stride", "x_stride_1", "x_stride_2", "x_stride_3"}};
+    return element_type_of((qdnnDataType_t)type);
+}
+
+void describe_copy(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    const kernel_copy_way way = spec->copy.way;
+    const bool is_line = way == KERNEL_COPY_LINES, is_tile = way == KERNEL_COPY_TILES;
+    const kernel_number x[] = {NUMBER_X_STRIDE, NUMBER_X_STRIDE_1, is_tile ? NUMBER_N : NUMBER_X_STRIDE_2,
+                               is_line ? NUMBER_N : NUMBER_X_STRIDE_3};
+    const kernel_number y[] = {NUMBER_Y_STRIDE, NUMBER_Y_STRIDE_1, NUMBER_Y_STRIDE_2,
+                               is_line || is_tile ? NUMBER_N : NUMBER_Y_STRIDE_3};
+    const kernel_rule all = rule_times(rule_number(NUMBER_M), rule_number(NUMBER_COLUMNS));
     (void)row;
-    const bool is_x = operand == QDNN_OPERAND_X, is_tile = spec->copy.way == KERNEL_COPY_TILES;
-    const bool is_line = spec->copy.way == KERNEL_COPY_LINES;
-    kernel_operand_text text;
-    snprintf(text.element, sizeof text.element, "%s", element_name(is_x ? spec->copy.from : spec->copy.to));
-    if (spec->copy.way == KERNEL_COPY_FLAT) {
-        snprintf(text.count, sizeof text.count, "m * columns");
-        return text;
+    d->numbers = A_NUMBER(M) | A_NUMBER(COLUMNS);
+    if (way == KERNEL_COPY_FLAT) {
+        describe_read(d, QDNN_OPERAND_X, element_of(spec->copy.from), all);
+        describe_write(d, QDNN_OPERAND_Y, element_of(spec->copy.to), all);
+        return;
     }
-    const char *const *s = strides[is_x];
-    const char *of_dim_2 = is_tile && is_x ? "1" : s[2],
-               *of_columns = is_line || (is_tile && !is_x) ? "1" : s[3];
-    snprintf(text.count, sizeof text.count,
-             "((m - 1) * %s + (dim_1 - 1) * %s + (dim_2 - 1) * %s + (columns - 1) * %s + 1)", s[0], s[1],
-             of_dim_2, of_columns);
-    return text;
+    describe_read(d, QDNN_OPERAND_X, element_of(spec->copy.from), span_of(d, x));
+    describe_write(d, QDNN_OPERAND_Y, element_of(spec->copy.to), span_of(d, y));
 }
 
-/* ---- Rows by index ---- */
-
-/* Rows of the operand, and elements from one to the next: the table's, or those that the list has. */
-static void rows_of(const kernel_row *row, const kernel_problem *p, bool is_x, uint64_t *rows,
-                    uint64_t *stride)
+/* Rows by index: one side is the table, the other has a row for each index. */
+void describe_move_rows(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    const bool is_table = is_x == (kernel_operation_of(row) == KERNEL_GATHER);
-    *rows = is_table ? p->table_rows : p->m;
-    *stride = is_x ? p->x_stride : p->y_stride;
-}
-
-kernel_operand move_rows_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                                 int operand)
-{
-    const bool is_x = operand == QDNN_OPERAND_X;
-    const unsigned index = spec->index_type == QDNN_DATA_I64 ? 8 : 4;
-    uint64_t rows, stride;
-    if (operand == QDNN_OPERAND_ROW_INDEX)
-        return (kernel_operand){.reads = true, .align = index, .bytes = p->m * index};
-    rows_of(row, p, is_x, &rows, &stride);
-    const unsigned bytes = cast_bytes(is_x ? spec->copy.from : spec->copy.to);
-    const uint64_t count = rows && p->columns ? (rows - 1) * stride + p->columns : 0;
-    return (kernel_operand){.reads = is_x, .writes = !is_x, .align = bytes, .bytes = count * bytes};
-}
-
-kernel_operand_text move_rows_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    const bool is_x = operand == QDNN_OPERAND_X;
-    kernel_operand_text text = {.count = "m"};
-    if (operand == QDNN_OPERAND_ROW_INDEX) {
-        snprintf(text.element, sizeof text.element, spec->index_type == QDNN_DATA_I64 ? "i64" : "i32");
-        return text;
-    }
-    const bool is_table = is_x == (kernel_operation_of(row) == KERNEL_GATHER);
-    snprintf(text.element, sizeof text.element, "%s", element_name(is_x ? spec->copy.from : spec->copy.to));
-    snprintf(text.count, sizeof text.count, "((%s - 1) * %s + columns)", is_table ? "table_rows" : "m",
-             is_x ? "x_stride" : "y_stride");
-    return text;
+    const bool is_gather = kernel_operation_of(row) == KERNEL_GATHER;
+    const kernel_rule m = rule_number(NUMBER_M), table = rule_number(NUMBER_TABLE_ROWS),
+                      columns = rule_number(NUMBER_COLUMNS);
+    d->numbers =
+        A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(TABLE_ROWS) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE);
+    describe_read(d, QDNN_OPERAND_X, element_of(spec->copy.from),
+                  rule_span(is_gather ? table : m, rule_number(NUMBER_X_STRIDE), columns));
+    describe_read(d, QDNN_OPERAND_ROW_INDEX, element_of(spec->index_type), m);
+    describe_write(d, QDNN_OPERAND_Y, element_of(spec->copy.to),
+                   rule_span(is_gather ? m : table, rule_number(NUMBER_Y_STRIDE), columns));
 }

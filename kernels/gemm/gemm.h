@@ -33,6 +33,7 @@ gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 /* Normalises the specification: grouped products do not split their lanes among thread blocks, and x in
  * FP8 counts as f16. */
 void gemm_fix(kernel_spec *spec);
+kernel_describes describe_matmul;
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemm_is_empty(const kernel_problem *problem);
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec);

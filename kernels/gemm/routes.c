@@ -57,12 +57,6 @@ uint64_t routes_bytes(const kernel_problem *problem, uint64_t tile_rows)
 
 /* ---- The kernel that sorts ---- */
 
-bool routes_takes(const kernel_spec *spec, int operand)
-{
-    (void)spec;
-    return operand == QDNN_OPERAND_EXPERT_INDEX;
-}
-
 kernel_geometry routes_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row, (void)spec;

@@ -11,7 +11,7 @@
 
 /* ---- The kernel that sorts ---- */
 
-bool routes_takes(const kernel_spec *spec, int operand);
+kernel_describes describe_route_rows;
 kernel_geometry routes_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_routes(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void routes_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

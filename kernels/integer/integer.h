@@ -158,9 +158,9 @@ void fix_w8a8(kernel_spec *spec);
 void fix_w4a8(kernel_spec *spec);
 void fix_w4a4(kernel_spec *spec);
 void fix_conv2d(kernel_spec *spec);
+kernel_describes describe_int_dot, describe_int_matmul, describe_int_top, describe_int_top_join,
+    describe_int_conv, describe_transpose;
 bool int_matmul_is_empty(const kernel_problem *problem);
-bool int_takes(const kernel_spec *spec, int operand);
-kernel_operand int_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void int_bound(const kernel_spec *spec, const kernel_problem *problem,
                kernel_operand operands[QDNN_OPERAND_COUNT]);
 kernel_geometry int_geometry(const kernel_row *row, const kernel_spec *spec);
@@ -176,22 +176,16 @@ void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *s
 kernel_geometry int_conv_geometry(const kernel_row *row, const kernel_spec *spec);
 void int_conv_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                     kernel_steps *steps);
-kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 bool int_conv_is_empty(const kernel_problem *problem);
 
 void fix_int4_top(kernel_spec *spec);
 void fix_top_join(kernel_spec *spec);
 kernel_geometry int_top_geometry(const kernel_row *row, const kernel_spec *spec);
 kernel_geometry int_top_join_geometry(const kernel_row *row, const kernel_spec *spec);
-bool int_top_takes(const kernel_spec *spec, int operand);
-bool int_top_join_takes(const kernel_spec *spec, int operand);
-kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand);
-kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand);
 void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
 kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spec);
-kernel_operand transpose_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);
 

@@ -91,77 +91,108 @@ uint32_t int_strip(const kernel_spec *spec)
     return (uint32_t)(whole ? whole : g);
 }
 
-bool int_takes(const kernel_spec *spec, int operand)
+/* Rows of codes; those of 4-bit codes are padded to words. */
+static void describe_codes(kernel_description *d, qdnnOperand_t operand, qdnnDataType_t type,
+                           kernel_rule rows)
 {
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_SCALE:
-    case QDNN_OPERAND_X_SCALE:
-        return spec->integer.result == QDNN_DATA_F32;
-    case QDNN_OPERAND_MULTIPLIER:
-        return spec->integer.multipliers;
-    case QDNN_OPERAND_BIAS:
-        return spec->integer.bias_i32 || spec->epilogue.bias;
-    case QDNN_OPERAND_ALPHA:
-        return spec->epilogue.alpha == QDNN_ALPHA_ONE || spec->epilogue.alpha == QDNN_ALPHA_COLUMN;
-    case QDNN_OPERAND_RESIDUAL:
-        return spec->epilogue.residual;
-    case QDNN_OPERAND_EXPERT_INDEX:
-        return spec->product.grouped;
-    case QDNN_OPERAND_ROW_WEIGHT:
-        return spec->epilogue.row_weight;
-    default:
-        return true;
+    const kernel_rule k = rule_number(NUMBER_COLUMNS);
+    describe_read(d, operand, element_type_of(type),
+                  rule_times(rows, type == QDNN_DATA_I4 ? rule_ceil(k, 8) : k));
+}
+
+static void describe_scales(kernel_description *d, const kernel_spec *spec, kernel_rule outputs)
+{
+    if (int_is_grouped(spec))
+        describe_read(d, QDNN_OPERAND_SCALE, element_type_of_scale(spec->stored.scale),
+                      rule_times(outputs, rule_parts(NUMBER_COLUMNS, spec->stored.group_size)));
+    else
+        describe_read(d, QDNN_OPERAND_SCALE, element_type_of(QDNN_DATA_F32), outputs);
+}
+
+/* The shape of a product: rows of x and y, outputs of the weights (of all experts), columns of y. */
+typedef struct product_shape {
+    kernel_rule x, m, outputs, n;
+} product_shape;
+
+static product_shape product_shape_of(const kernel_spec *spec)
+{
+    const kernel_rule m = rule_number(NUMBER_M), rows = rule_number(NUMBER_ROWS);
+    return (product_shape){.x = rule_ceil(m, spec->product.x_share),
+                           .m = m,
+                           .outputs =
+                               spec->product.grouped ? rule_times(rule_number(NUMBER_EXPERTS), rows) : rows,
+                           .n = spec->epilogue.gated ? rule_over(rows, rule_constant(2)) : rows};
+}
+
+static void describe_epilogue(kernel_description *d, const kernel_spec *spec, const product_shape *s)
+{
+    const kernel_epilogue *e = &spec->epilogue;
+    const element_type f32 = element_type_of(QDNN_DATA_F32);
+    if (e->alpha == QDNN_ALPHA_NUMBER)
+        d->numbers |= A_NUMBER(ALPHA);
+    else if (e->alpha != QDNN_ALPHA_NONE)
+        describe_read(d, QDNN_OPERAND_ALPHA, f32,
+                      e->alpha == QDNN_ALPHA_COLUMN ? s->outputs : rule_constant(1));
+    if (spec->integer.bias_i32 || e->bias)
+        describe_read(d, QDNN_OPERAND_BIAS,
+                      element_type_of(e->bias ? (qdnnDataType_t)e->bias : QDNN_DATA_I32), s->outputs);
+    if (e->residual)
+        describe_read(d, QDNN_OPERAND_RESIDUAL, element_type_of(e->output), rule_times(s->m, s->n));
+    if (spec->product.grouped)
+        describe_read(d, QDNN_OPERAND_EXPERT_INDEX, element_type_of(QDNN_DATA_I32), s->m);
+    if (e->row_weight)
+        describe_read(d, QDNN_OPERAND_ROW_WEIGHT, f32, s->m);
+}
+
+/* What is done with the sums, and y. */
+static void describe_results(kernel_description *d, const kernel_spec *spec, const product_shape *s)
+{
+    const kernel_integer *i = &spec->integer;
+    const element_type f32 = element_type_of(QDNN_DATA_F32);
+    const bool is_scaled = i->result == QDNN_DATA_F32;
+    describe_epilogue(d, spec, s);
+    if (is_scaled)
+        describe_read(d, QDNN_OPERAND_X_SCALE, f32, s->x);
+    if (i->multipliers)
+        describe_read(d, QDNN_OPERAND_MULTIPLIER, f32, s->outputs);
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(is_scaled ? spec->epilogue.output : i->result),
+                   rule_times(s->m, s->n));
+    if (spec->product.grouped) {
+        d->numbers |= A_NUMBER(EXPERTS);
+        describe_workspace(d, "routes", WORKSPACE_OWN, element_type_of(QDNN_DATA_I32), false);
     }
 }
 
-static unsigned codes_align(qdnnDataType_t type)
+static void describe_product(kernel_description *d, const kernel_spec *spec, const product_shape *s)
 {
-    return type == QDNN_DATA_I4 ? 4 : 1;
+    describe_codes(d, QDNN_OPERAND_X, spec->integer.x_codes, s->x);
+    describe_codes(d, QDNN_OPERAND_CODES, spec->integer.w_codes, s->outputs);
+    if (spec->integer.result == QDNN_DATA_F32)
+        describe_scales(d, spec, s->outputs);
+    describe_results(d, spec, s);
 }
 
-static uint64_t row_bytes(qdnnDataType_t type, uint64_t columns)
+static const number_set shape_numbers = A_NUMBER(M) | A_NUMBER(ROWS) | A_NUMBER(COLUMNS),
+                        code_numbers =
+                            A_NUMBER(X_ZERO) | A_NUMBER(W_ZERO) | A_NUMBER(Y_ZERO) | A_NUMBER(MULTIPLIER);
+
+void describe_int_dot(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return type == QDNN_DATA_I4 ? ceil_div(columns, 8) * 4 : columns;
+    const kernel_rule one = rule_constant(1);
+    (void)row;
+    d->numbers = A_NUMBER(COLUMNS);
+    describe_product(d, spec, &(product_shape){one, one, one, one});
 }
 
-static kernel_operand array(unsigned element, uint64_t count)
+void describe_int_matmul(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return (kernel_operand){.align = element, .bytes = count * element};
-}
-
-kernel_operand int_size(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    const uint64_t m = p->m, x_rows = ceil_div(m, spec->product.x_share), k = p->columns,
-                   all = p->rows * (spec->product.grouped ? p->experts : 1),
-                   n = spec->epilogue.gated ? p->rows / 2 : p->rows;
-    const unsigned y =
-        element_bytes(spec->integer.result == QDNN_DATA_F32 ? spec->epilogue.output : spec->integer.result);
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        return (kernel_operand){.align = codes_align(spec->integer.x_codes),
-                                .bytes = x_rows * row_bytes(spec->integer.x_codes, k)};
-    case QDNN_OPERAND_CODES:
-        return (kernel_operand){.align = codes_align(spec->integer.w_codes),
-                                .bytes = p->rows * row_bytes(spec->integer.w_codes, k)};
-    case QDNN_OPERAND_SCALE:
-        return int_is_grouped(spec)
-                   ? array(scale_bytes(spec->stored.scale), p->rows * ceil_div(k, spec->stored.group_size))
-                   : array(4, p->rows);
-    case QDNN_OPERAND_X_SCALE:
-        return array(4, x_rows);
-    case QDNN_OPERAND_EXPERT_INDEX:
-    case QDNN_OPERAND_ROW_WEIGHT:
-        return array(4, m);
-    case QDNN_OPERAND_BIAS:
-        return array(spec->epilogue.bias ? element_bytes((qdnnDataType_t)spec->epilogue.bias) : 4, all);
-    case QDNN_OPERAND_ALPHA:
-        return array(4, spec->epilogue.alpha == QDNN_ALPHA_COLUMN ? all : 1);
-    case QDNN_OPERAND_Y:
-    case QDNN_OPERAND_RESIDUAL:
-        return array(y, m * n);
-    default:
-        return array(4, all);
-    }
+    const product_shape s = product_shape_of(spec);
+    d->numbers = shape_numbers;
+    if (spec->integer.result != QDNN_DATA_F32)
+        d->numbers |= code_numbers;
+    else if (kernel_has_key(row, KERNEL_KEY(X_ZERO)))
+        d->numbers |= A_NUMBER(X_ZERO) | A_NUMBER(W_ZERO);
+    describe_product(d, spec, &s);
 }
 
 /* If x is quantized by the operation, the caller provides no scales for it. */
@@ -169,9 +200,9 @@ void int_bound(const kernel_spec *spec, const kernel_problem *p, kernel_operand 
 {
     if (!p->quantizes)
         return;
-    kernel_operand x = array(element_bytes(p->quantizes), p->m / spec->product.x_share * p->columns);
-    x.reads = true;
-    operands[QDNN_OPERAND_X] = x;
+    const unsigned element = element_bytes(p->quantizes);
+    operands[QDNN_OPERAND_X] = (kernel_operand){
+        .reads = true, .align = element, .bytes = p->m / spec->product.x_share * p->columns * element};
     operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
 }
 
@@ -283,32 +314,35 @@ void fix_top_join(kernel_spec *spec)
         spec->product.split = 2;
 }
 
-/* Blocks that share the columns have no results of their own. */
-bool int_top_takes(const kernel_spec *spec, int operand)
+/* Blocks that share the columns have no results of their own, only keys. */
+static void describe_largest(kernel_description *d, const kernel_spec *spec, kernel_rule top)
 {
-    return spec->product.split == 1 || (operand != QDNN_OPERAND_Y && operand != QDNN_OPERAND_TOP_INDEX);
+    const kernel_rule count = rule_times(rule_number(NUMBER_M), top);
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output), count);
+    describe_write(d, QDNN_OPERAND_TOP_INDEX, element_type_of(spec->integer.top_index), count);
 }
 
-bool int_top_join_takes(const kernel_spec *spec, int operand)
+void describe_int_top(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    (void)spec, (void)operand;
-    return true;
+    const bool is_one = kernel_operation_of(row) == KERNEL_INT4_TOP1;
+    const kernel_rule m = rule_number(NUMBER_M), n = rule_number(NUMBER_ROWS);
+    d->numbers = shape_numbers | (is_one ? 0 : A_NUMBER(TOP));
+    describe_codes(d, QDNN_OPERAND_X, spec->integer.x_codes, m);
+    describe_codes(d, QDNN_OPERAND_CODES, spec->integer.w_codes, n);
+    describe_scales(d, spec, n);
+    describe_read(d, QDNN_OPERAND_X_SCALE, element_type_of(QDNN_DATA_F32), m);
+    if (spec->product.split == 1)
+        describe_largest(d, spec, is_one ? rule_constant(1) : rule_number(NUMBER_TOP));
+    else
+        describe_workspace(d, "partials", WORKSPACE_PARTIALS, element_type_of(QDNN_DATA_U64), true);
 }
 
-static kernel_operand top_size(const kernel_spec *spec, const kernel_problem *p, int operand, uint64_t top)
+void describe_int_top_join(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    const bool is_result = operand == QDNN_OPERAND_Y || operand == QDNN_OPERAND_TOP_INDEX;
-    return is_result ? array(4, p->m * top) : int_size(spec, p, operand);
-}
-
-kernel_operand int_top1_size(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    return top_size(spec, p, operand, 1);
-}
-
-kernel_operand int_topk_size(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    return top_size(spec, p, operand, p->top);
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(TOP);
+    describe_largest(d, spec, rule_number(NUMBER_TOP));
+    describe_workspace(d, "partials", WORKSPACE_PARTIALS, element_type_of(QDNN_DATA_U64), false);
 }
 
 /* Few rows of x do not fill a GPU with blocks: then several share the columns, as long as each has many. */
@@ -345,12 +379,22 @@ bool int_conv_is_empty(const kernel_problem *p)
     return p->m == 0 || p->rows == 0;
 }
 
-kernel_operand int_conv_size(const kernel_spec *spec, const kernel_problem *p, int operand)
+/* An output for each place of the window: as many as m says for each image. */
+void describe_int_conv(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    const kernel_conv *c = &p->conv;
-    if (operand == QDNN_OPERAND_X)
-        return array(1, c->images * c->channels * c->in[0] * c->in[1]);
-    return int_size(spec, p, operand);
+    const product_shape s = product_shape_of(spec);
+    const kernel_rule places = rule_times(rule_number(NUMBER_CONV_OUT_H), rule_number(NUMBER_CONV_OUT_W)),
+                      image = rule_times(
+                          rule_times(rule_number(NUMBER_CONV_CHANNELS), rule_number(NUMBER_CONV_H)),
+                          rule_number(NUMBER_CONV_W));
+    (void)row;
+    d->numbers = shape_numbers | code_numbers | A_NUMBER(CONV_CHANNELS) | A_NUMBER(CONV_OUTPUTS) |
+                 A_NUMBER(CONV_H) | A_NUMBER(CONV_W) | A_NUMBER(CONV_OUT_H) | A_NUMBER(CONV_OUT_W) |
+                 A_NUMBER(CONV_STRIDE) | A_NUMBER(CONV_PADDING) | A_NUMBER(CONV_DILATION);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->integer.x_codes),
+                  rule_times(rule_over(s.m, places), image));
+    describe_codes(d, QDNN_OPERAND_CODES, spec->integer.w_codes, s.outputs);
+    describe_results(d, spec, &s);
 }
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -4,17 +4,22 @@
 
 enum { SIDE = 64, PITCH = SIDE + 4, BLOCK = 256 };
 
-kernel_operand transpose_size(const kernel_spec *spec, const kernel_problem *problem, int operand)
+void describe_transpose(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    (void)spec, (void)operand;
-    return (kernel_operand){.align = 1, .bytes = problem->m * problem->rows * problem->columns};
+    const element_type byte = element_type_of(QDNN_DATA_U8);
+    const kernel_rule bytes = rule_times(rule_times(rule_number(NUMBER_MATRICES), rule_number(NUMBER_ROWS)),
+                                         rule_number(NUMBER_COLUMNS));
+    (void)row, (void)spec;
+    d->numbers = A_NUMBER(ROWS) | A_NUMBER(COLUMNS);
+    describe_read(d, QDNN_OPERAND_CODES, byte, bytes);
+    describe_write(d, QDNN_OPERAND_REPACKED, byte, bytes);
 }
 
 kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spec)
 {
     (void)row, (void)spec;
     const kernel_rule tiles = rule_times(rule_parts(NUMBER_ROWS, SIDE), rule_parts(NUMBER_COLUMNS, SIDE));
-    return (kernel_geometry){.block = BLOCK, .grid = {rule_times(tiles, rule_number(NUMBER_M))}};
+    return (kernel_geometry){.block = BLOCK, .grid = {rule_times(tiles, rule_number(NUMBER_MATRICES))}};
 }
 
 void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

@@ -2,7 +2,11 @@
 #ifndef QDNN_KERNELS_QUANT_H
 #define QDNN_KERNELS_QUANT_H
 
-#include "kernels/kernels.h"
+#include "kernels/describe.h"
+
+/* describe.c */
+kernel_describes describe_scale, describe_quantize, describe_dequantize, describe_dynamic,
+    describe_quantize_rows, describe_repack, describe_prepack, describe_global, describe_nest, describe_range;
 
 /* scale.c: scales and zeros of groups; scale_steps.c: in one pass or two */
 kernel_geometry scale_geometry(const kernel_row *row, const kernel_spec *spec);

@@ -97,9 +97,7 @@ bool rows_can_quantize(const kernel_row *row, const kernel_spec *spec, char *err
     void fix_##name(kernel_spec *spec);                                                                      \
     void fix_##name##_quantized(kernel_spec *spec);                                                          \
     bool name##_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size); \
-    bool name##_takes(const kernel_spec *spec, int operand);                                                 \
-    kernel_operand name##_size(const kernel_spec *spec, const kernel_problem *problem, int operand);         \
-    kernel_operand_text name##_text(const kernel_row *row, const kernel_spec *spec, int operand);            \
+    kernel_describes describe_##name;                                                                        \
     kernel_geometry name##_geometry(const kernel_row *row, const kernel_spec *spec);                         \
     void emit_##name(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 ROWS_OPERATION(norm)

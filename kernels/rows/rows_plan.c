@@ -1,8 +1,6 @@
 /* How operations on rows are launched, and the sizes of their operands. */
 #include "kernels/rows/rows.h"
 
-#include <stdio.h>
-
 /* More blocks do not make it faster; each loads the weights of the columns once. */
 enum { BLOCKS_MAX = 512 };
 
@@ -153,169 +151,68 @@ void rows_complete(const kernel_spec *spec, kernel_problem *problem)
 
 /* ---- Operands ---- */
 
-static bool quantized_takes(const kernel_spec *spec, int operand)
+/* Rows of so many heads of `columns` elements, with a distance from token to token. */
+static kernel_rule strided(const kernel_spec *spec, kernel_number stride, uint64_t columns)
 {
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_Y:
-        return !rows_are_quantized(spec);
-    case QDNN_OPERAND_CODES:
-    case QDNN_OPERAND_SCALE:
-        return rows_are_quantized(spec);
-    case QDNN_OPERAND_GLOBAL_SCALE:
-        return rows_are_quantized(spec) && spec->stored.global_scale;
-    default:
-        return true;
-    }
+    return rule_span(rule_number(NUMBER_M), rule_number(stride), rule_constant(spec->rows.heads * columns));
 }
 
-bool norm_takes(const kernel_spec *spec, int operand)
+static kernel_rule tokens(uint64_t each)
 {
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_WEIGHT:
-        return spec->norm.weight;
-    case QDNN_OPERAND_BIAS:
-        return spec->epilogue.bias;
-    case QDNN_OPERAND_RESIDUAL:
-    case QDNN_OPERAND_SUM:
-        return spec->norm.sum;
-    default:
-        return quantized_takes(spec, operand);
-    }
+    return rule_times(rule_number(NUMBER_M), rule_constant(each));
 }
 
-bool pointwise_takes(const kernel_spec *spec, int operand)
+static void describe_result(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    if (operand == QDNN_OPERAND_B)
-        return spec->pointwise.b == KERNEL_B_SAME || spec->pointwise.b == KERNEL_B_ROW;
-    return quantized_takes(spec, operand);
-}
-
-/* What an operand holds: its type, elements for each row (0: one row for all), and elements from token to token. Type 0: it
- * follows from the format. */
-typedef struct extent {
-    int type;
-    uint64_t in_row, stride;
-} extent;
-
-static extent norm_extent(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    const uint64_t columns = spec->rows.columns;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        return (extent){(int)spec->data, columns, p->x_stride};
-    case QDNN_OPERAND_Y:
-        return (extent){(int)spec->epilogue.output, columns, p->y_stride};
-    case QDNN_OPERAND_WEIGHT:
-        return (extent){spec->norm.weight, 0, 0};
-    case QDNN_OPERAND_BIAS:
-        return (extent){spec->epilogue.bias, 0, 0};
-    case QDNN_OPERAND_RESIDUAL:
-    case QDNN_OPERAND_SUM:
-        return (extent){spec->norm.sum, columns, columns * spec->rows.heads};
-    default:
-        return (extent){0};
-    }
-}
-
-static extent pointwise_extent(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    const uint64_t columns = spec->rows.columns;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        return (extent){(int)spec->data, columns * (spec->pointwise.b >= KERNEL_B_SECOND_HALF ? 2 : 1),
-                        p->x_stride};
-    case QDNN_OPERAND_Y:
-        return (extent){(int)spec->epilogue.output, columns, p->y_stride};
-    case QDNN_OPERAND_B:
-        return (extent){(int)spec->pointwise.b_type, spec->pointwise.b == KERNEL_B_ROW ? 0 : columns,
-                        p->b_stride};
-    default:
-        return (extent){0};
-    }
-}
-
-static kernel_operand size_of(const kernel_spec *spec, const kernel_problem *p, extent e)
-{
-    if (!e.type)
-        return (kernel_operand){0};
-    const unsigned bytes = element_bytes((qdnnDataType_t)e.type);
-    const uint64_t token = e.in_row * spec->rows.heads, elements = e.in_row == 0 ? spec->rows.columns
-                                                                   : p->m ? (p->m - 1) * e.stride + token
-                                                                          : 0;
-    return (kernel_operand){.align = bytes, .bytes = elements * bytes};
-}
-
-kernel_operand norm_size(const kernel_spec *spec, const kernel_problem *problem, int operand)
-{
-    return size_of(spec, problem, norm_extent(spec, problem, operand));
-}
-
-kernel_operand pointwise_size(const kernel_spec *spec, const kernel_problem *problem, int operand)
-{
-    return size_of(spec, problem, pointwise_extent(spec, problem, operand));
-}
-
-static const char *type_name(int type)
-{
-    return type == QDNN_DATA_F16 ? "f16" : type == QDNN_DATA_BF16 ? "bf16" : "f32";
-}
-
-/* The codes and scales of a quantized result. */
-static kernel_operand_text quantized_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    static const char *const scales[] = {[QDNN_SCALE_F32] = "f32",
-                                         [QDNN_SCALE_F16] = "f16",
-                                         [QDNN_SCALE_BF16] = "bf16",
-                                         [QDNN_SCALE_E4M3] = "u8",
-                                         [QDNN_SCALE_E8M0] = "u8"};
     const uint64_t token = spec->rows.heads * spec->rows.columns;
-    kernel_operand_text text = {.element = "f32", .count = "1"};
-    if (operand == QDNN_OPERAND_CODES) {
-        snprintf(text.element, sizeof text.element, "u8");
-        snprintf(text.count, sizeof text.count, "m * %llu",
-                 (unsigned long long)(token * row->format->facts.bits / 8));
-    } else if (operand == QDNN_OPERAND_SCALE) {
-        snprintf(text.element, sizeof text.element, "%s", scales[spec->stored.scale]);
-        snprintf(text.count, sizeof text.count, "m * %llu",
-                 (unsigned long long)(token / spec->stored.group_size));
+    if (!rows_are_quantized(spec)) {
+        describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output),
+                       strided(spec, NUMBER_Y_STRIDE, spec->rows.columns));
+        return;
     }
-    return text;
+    describe_write(d, QDNN_OPERAND_CODES, element_type_of(QDNN_DATA_U8),
+                   tokens(token * row->format->facts.bits / 8));
+    describe_write(d, QDNN_OPERAND_SCALE, element_type_of_scale(spec->stored.scale),
+                   tokens(token / spec->stored.group_size));
 }
 
-static kernel_operand_text text_of(const kernel_row *row, const kernel_spec *spec, extent e, int operand,
-                                   const char *stride)
+static void describe_global_scale(kernel_description *d, const kernel_spec *spec)
 {
-    kernel_operand_text text = {0};
-    if (!e.type)
-        return quantized_text(row, spec, operand);
-    snprintf(text.element, sizeof text.element, "%s", type_name(e.type));
-    if (e.in_row == 0)
-        snprintf(text.count, sizeof text.count, "%llu", (unsigned long long)spec->rows.columns);
-    else if (stride)
-        snprintf(text.count, sizeof text.count, "((m - 1) * %s + %llu)", stride,
-                 (unsigned long long)(e.in_row * spec->rows.heads));
-    else
-        snprintf(text.count, sizeof text.count, "m * %llu",
-                 (unsigned long long)(e.in_row * spec->rows.heads));
-    return text;
+    if (rows_are_quantized(spec) && spec->stored.global_scale)
+        describe_read(d, QDNN_OPERAND_GLOBAL_SCALE, element_type_of(QDNN_DATA_F32), rule_constant(1));
 }
 
-static const char *stride_name(int operand)
+void describe_norm(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return operand == QDNN_OPERAND_X   ? "x_stride"
-           : operand == QDNN_OPERAND_Y ? "y_stride"
-           : operand == QDNN_OPERAND_B ? "b_stride"
-                                       : NULL;
+    const uint64_t columns = spec->rows.columns;
+    const kernel_rule each = tokens(spec->rows.heads * columns);
+    d->numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE) | A_NUMBER(EPS);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data), strided(spec, NUMBER_X_STRIDE, columns));
+    describe_global_scale(d, spec);
+    if (spec->epilogue.bias)
+        describe_read(d, QDNN_OPERAND_BIAS, element_type_of((qdnnDataType_t)spec->epilogue.bias),
+                      rule_constant(columns));
+    if (spec->norm.sum)
+        describe_read(d, QDNN_OPERAND_RESIDUAL, element_type_of((qdnnDataType_t)spec->norm.sum), each);
+    if (spec->norm.weight)
+        describe_read(d, QDNN_OPERAND_WEIGHT, element_type_of((qdnnDataType_t)spec->norm.weight),
+                      rule_constant(columns));
+    describe_result(d, row, spec);
+    if (spec->norm.sum)
+        describe_write(d, QDNN_OPERAND_SUM, element_type_of((qdnnDataType_t)spec->norm.sum), each);
 }
 
-kernel_operand_text norm_text(const kernel_row *row, const kernel_spec *spec, int operand)
+void describe_pointwise(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return text_of(row, spec, norm_extent(spec, &(kernel_problem){0}, operand), operand,
-                   stride_name(operand));
-}
-
-kernel_operand_text pointwise_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    return text_of(row, spec, pointwise_extent(spec, &(kernel_problem){0}, operand), operand,
-                   stride_name(operand));
+    const kernel_b b = spec->pointwise.b;
+    const uint64_t columns = spec->rows.columns;
+    d->numbers = A_NUMBER(M) | A_NUMBER(X_STRIDE) | A_NUMBER(Y_STRIDE) | A_NUMBER(ALPHA) |
+                 A_NUMBER(B_STRIDE) | A_NUMBER(LIMIT) | A_NUMBER(FACTOR);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data),
+                  strided(spec, NUMBER_X_STRIDE, b >= KERNEL_B_SECOND_HALF ? 2 * columns : columns));
+    describe_global_scale(d, spec);
+    if (b == KERNEL_B_SAME || b == KERNEL_B_ROW)
+        describe_read(d, QDNN_OPERAND_B, element_type_of(spec->pointwise.b_type),
+                      b == KERNEL_B_ROW ? rule_constant(columns) : strided(spec, NUMBER_B_STRIDE, columns));
+    describe_result(d, row, spec);
 }

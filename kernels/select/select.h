@@ -115,28 +115,22 @@ kernel_geometry select_geometry(const kernel_row *row, const kernel_spec *spec);
 bool select_is_empty(const kernel_problem *problem);
 
 void emit_top_k(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-bool top_k_takes(const kernel_spec *spec, int operand);
-kernel_operand_text top_k_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_top_k;
 void top_k_fix(kernel_spec *spec);
-kernel_operand top_k_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void top_k_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                  kernel_steps *steps);
 
 enum { SAMPLE_SEGMENT = 1024, SAMPLE_SEGMENTS = 4096, SAMPLE_SETTINGS = 32 /* bytes per row */ };
 void emit_sample(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-bool sample_takes(const kernel_spec *spec, int operand);
-kernel_operand_text sample_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_sample;
 void sample_fix(kernel_spec *spec);
-kernel_operand sample_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void sample_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 
 kernel_geometry softmax_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_softmax(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-bool softmax_takes(const kernel_spec *spec, int operand);
-kernel_operand_text softmax_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_softmax;
 void softmax_fix(kernel_spec *spec);
-kernel_operand softmax_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void softmax_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 
@@ -144,20 +138,15 @@ enum { ROUTE_WARPS = 4, COMBINE_BLOCK = 128 };
 kernel_geometry route_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_route(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 bool route_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
-bool route_takes(const kernel_spec *spec, int operand);
-number_set route_numbers(const kernel_spec *spec);
-kernel_operand_text route_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_route;
 void route_fix(kernel_spec *spec);
 void route_complete(const kernel_spec *spec, kernel_problem *problem);
-kernel_operand route_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                  kernel_steps *steps);
 
+kernel_describes describe_combine;
 kernel_geometry combine_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_combine(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-bool combine_takes(const kernel_spec *spec, int operand);
-kernel_operand_text combine_text(const kernel_row *row, const kernel_spec *spec, int operand);
-kernel_operand combine_size(const kernel_spec *spec, const kernel_problem *problem, int operand);
 void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
 

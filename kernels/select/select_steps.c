@@ -1,59 +1,15 @@
 /* Operands and launches. */
 #include "kernels/select/select.h"
 
-#include <stdio.h>
-
 bool select_is_empty(const kernel_problem *problem)
 {
     return problem->m == 0 || problem->columns == 0;
 }
 
-/* An operand: the type and size of its elements, and how many it has, as a number and for tools. */
-typedef struct described {
-    const char *element;
-    unsigned bytes;
-    uint64_t count;
-    const char *text;
-    uint64_t factor; /* of the text; 0: none */
-} described;
-
-static described of_type(qdnnDataType_t type, uint64_t count, const char *text)
+static kernel_rule tokens(kernel_number columns)
 {
-    const char *name = type == QDNN_DATA_F16    ? "f16"
-                       : type == QDNN_DATA_BF16 ? "bf16"
-                       : type == QDNN_DATA_U64  ? "u64"
-                       : type == QDNN_DATA_I32  ? "i32"
-                                                : "f32";
-    return (described){name, type == QDNN_DATA_U64 ? 8 : element_bytes(type), count, text, 0};
+    return rule_times(rule_number(NUMBER_M), rule_number(columns));
 }
-
-static kernel_operand size_of(described d)
-{
-    return (kernel_operand){.align = d.bytes, .bytes = d.count * d.bytes};
-}
-
-static kernel_operand_text text_of(described d)
-{
-    kernel_operand_text text;
-    snprintf(text.element, sizeof text.element, "%s", d.element);
-    if (d.factor)
-        snprintf(text.count, sizeof text.count, "%s%llu", d.text, (unsigned long long)d.factor);
-    else
-        snprintf(text.count, sizeof text.count, "%s", d.text);
-    return text;
-}
-
-/* The two functions of an operation that come from a third, which describes its operands. */
-#define DESCRIBED_BY(operation)                                                                              \
-    kernel_operand operation##_size(const kernel_spec *spec, const kernel_problem *problem, int operand)     \
-    {                                                                                                        \
-        return size_of(operation##_operand(spec, problem, operand));                                         \
-    }                                                                                                        \
-    kernel_operand_text operation##_text(const kernel_row *row, const kernel_spec *spec, int operand)        \
-    {                                                                                                        \
-        (void)row;                                                                                           \
-        return text_of(operation##_operand(spec, &(kernel_problem){0}, operand));                            \
-    }
 
 /* A block per row along x, and per part of a row along y. */
 kernel_geometry select_geometry(const kernel_row *row, const kernel_spec *spec)
@@ -91,18 +47,25 @@ static kernel_step *add_phase(const kernel_row *row, const kernel_spec *spec, co
 
 /* ---- Top-k ---- */
 
-bool top_k_takes(const kernel_spec *spec, int operand)
+/* The keys of the largest elements of parts are handed on. */
+static void describe_keys(kernel_description *d, const kernel_spec *spec)
 {
-    return operand == QDNN_OPERAND_X || spec->select.phase != KERNEL_PHASE_PARTS;
+    if (spec->select.phase != KERNEL_PHASE_WHOLE)
+        describe_workspace(d, "partials", WORKSPACE_PARTIALS, element_type_of(QDNN_DATA_U64),
+                           spec->select.phase == KERNEL_PHASE_PARTS);
 }
 
-static described top_k_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
+void describe_top_k(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    if (operand == QDNN_OPERAND_X)
-        return of_type(spec->data, p->m * p->columns, "m * columns");
-    return of_type(operand == QDNN_OPERAND_INDEX ? QDNN_DATA_I32 : spec->data, p->m * p->top, "m * top");
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(TOP) | A_NUMBER(PARTS);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data), tokens(NUMBER_COLUMNS));
+    if (spec->select.phase != KERNEL_PHASE_PARTS) {
+        describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->data), tokens(NUMBER_TOP));
+        describe_write(d, QDNN_OPERAND_INDEX, element_type_of(QDNN_DATA_I32), tokens(NUMBER_TOP));
+    }
+    describe_keys(d, spec);
 }
-DESCRIBED_BY(top_k)
 
 void top_k_fix(kernel_spec *spec)
 {
@@ -127,43 +90,32 @@ void top_k_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
 
 /* ---- Sampling ---- */
 
-bool sample_takes(const kernel_spec *spec, int operand)
+void describe_sample(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
     const int phase = spec->select.phase;
-    const bool chooses = phase == KERNEL_PHASE_WHOLE || phase == KERNEL_PHASE_JOIN;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_LOGITS:
-        return !spec->select.greedy || phase != KERNEL_PHASE_JOIN;
-    case QDNN_OPERAND_INDEX:
-        return chooses;
-    case QDNN_OPERAND_SEED:
-    case QDNN_OPERAND_STEP:
-        return chooses && !spec->select.greedy;
-    case QDNN_OPERAND_TOKEN_COUNT:
-        return spec->select.counts;
-    default:
-        return !spec->select.greedy;
+    const bool is_greedy = spec->select.greedy,
+               chooses = phase == KERNEL_PHASE_WHOLE || phase == KERNEL_PHASE_JOIN;
+    const kernel_rule m = rule_number(NUMBER_M);
+    const element_type u64 = element_type_of(QDNN_DATA_U64), f32 = element_type_of(QDNN_DATA_F32),
+                       i32 = element_type_of(QDNN_DATA_I32);
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(PARTS);
+    if (!is_greedy || phase != KERNEL_PHASE_JOIN)
+        describe_read(d, QDNN_OPERAND_LOGITS, element_type_of(spec->data), tokens(NUMBER_COLUMNS));
+    if (!is_greedy && chooses) {
+        describe_read(d, QDNN_OPERAND_SEED, u64, m);
+        describe_read(d, QDNN_OPERAND_STEP, u64, m);
     }
+    if (spec->select.counts)
+        describe_read(d, QDNN_OPERAND_TOKEN_COUNT, i32, tokens(NUMBER_COLUMNS));
+    if (!is_greedy)
+        describe_read(d, QDNN_OPERAND_SAMPLING, f32, rule_times(m, rule_constant(SAMPLE_SETTINGS / 4)));
+    if (chooses)
+        describe_write(d, QDNN_OPERAND_INDEX, i32, m);
+    describe_keys(d, spec);
+    if (!is_greedy && phase >= KERNEL_PHASE_SUMS)
+        describe_workspace(d, "sums", WORKSPACE_OWN, f32, phase == KERNEL_PHASE_SUMS);
 }
-
-static described sample_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_LOGITS:
-        return of_type(spec->data, p->m * p->columns, "m * columns");
-    case QDNN_OPERAND_TOKEN_COUNT:
-        return of_type(QDNN_DATA_I32, p->m * p->columns, "m * columns");
-    case QDNN_OPERAND_SEED:
-    case QDNN_OPERAND_STEP:
-        return of_type(QDNN_DATA_U64, p->m, "m");
-    case QDNN_OPERAND_SAMPLING:
-        return of_type(QDNN_DATA_F32, p->m * (SAMPLE_SETTINGS / 4), "m * 8");
-    default:
-        return of_type(QDNN_DATA_I32, p->m, "m");
-    }
-}
-DESCRIBED_BY(sample)
-_Static_assert(SAMPLE_SETTINGS == 8 * 4, "the text says so");
 
 void sample_fix(kernel_spec *spec)
 {
@@ -200,34 +152,23 @@ void sample_steps(const kernel_row *row, const kernel_spec *spec, const kernel_p
 
 /* ---- Softmax ---- */
 
-bool softmax_takes(const kernel_spec *spec, int operand)
+void describe_softmax(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_MASK:
-        return spec->select.mask;
-    case QDNN_OPERAND_SLOPE:
-        return spec->select.slope;
-    case QDNN_OPERAND_SINK:
-        return spec->select.sink;
-    default:
-        return true;
-    }
+    const kernel_rule n = tokens(NUMBER_COLUMNS), rows = rule_number(NUMBER_TABLE_ROWS),
+                      heads = rule_over(rule_number(NUMBER_M), rows);
+    const element_type f32 = element_type_of(QDNN_DATA_F32);
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(COLUMNS) | A_NUMBER(TABLE_ROWS) | A_NUMBER(ALPHA);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data), n);
+    if (spec->select.mask)
+        describe_read(d, QDNN_OPERAND_MASK, element_type_of((qdnnDataType_t)spec->select.mask),
+                      rule_times(rows, rule_number(NUMBER_COLUMNS)));
+    if (spec->select.slope)
+        describe_read(d, QDNN_OPERAND_SLOPE, f32, heads);
+    if (spec->select.sink)
+        describe_read(d, QDNN_OPERAND_SINK, f32, heads);
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output), n);
 }
-
-static described softmax_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        return of_type(spec->data, p->m * p->columns, "m * columns");
-    case QDNN_OPERAND_Y:
-        return of_type(spec->epilogue.output, p->m * p->columns, "m * columns");
-    case QDNN_OPERAND_MASK:
-        return of_type((qdnnDataType_t)spec->select.mask, p->table_rows * p->columns, "table_rows * columns");
-    default:
-        return of_type(QDNN_DATA_F32, p->table_rows ? p->m / p->table_rows : 0, "m / table_rows");
-    }
-}
-DESCRIBED_BY(softmax)
 
 void softmax_fix(kernel_spec *spec)
 {
@@ -266,34 +207,19 @@ void route_fix(kernel_spec *spec)
         spec->route.group_score = QDNN_GROUP_SCORE_LARGEST;
 }
 
-bool route_takes(const kernel_spec *spec, int operand)
-{
-    return operand != QDNN_OPERAND_EXPERT_BIAS || spec->route.bias;
-}
-
-number_set route_numbers(const kernel_spec *spec)
-{
-    return A_NUMBER(M) | A_NUMBER(FACTOR) | (number_set)(spec->route.renormalize != 0) << NUMBER_EPS;
-}
-
-static described route_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
+void describe_route(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
     const kernel_routing *r = &spec->route;
-    described d;
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_LOGITS:
-        d = of_type(spec->data, p->m * r->experts, "m * ");
-        break;
-    case QDNN_OPERAND_EXPERT_BIAS:
-        d = of_type(QDNN_DATA_F32, r->experts, "");
-        break;
-    default:
-        d = of_type(operand == QDNN_OPERAND_INDEX ? QDNN_DATA_I32 : QDNN_DATA_F32, p->m * r->slots, "m * ");
-    }
-    d.factor = operand == QDNN_OPERAND_LOGITS || operand == QDNN_OPERAND_EXPERT_BIAS ? r->experts : r->slots;
-    return d;
+    const kernel_rule m = rule_number(NUMBER_M), experts = rule_constant(r->experts),
+                      chosen = rule_times(m, rule_constant(r->slots));
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(FACTOR) | (r->renormalize ? A_NUMBER(EPS) : 0);
+    describe_read(d, QDNN_OPERAND_LOGITS, element_type_of(spec->data), rule_times(m, experts));
+    if (r->bias)
+        describe_read(d, QDNN_OPERAND_EXPERT_BIAS, element_type_of(QDNN_DATA_F32), experts);
+    describe_write(d, QDNN_OPERAND_INDEX, element_type_of(QDNN_DATA_I32), chosen);
+    describe_write(d, QDNN_OPERAND_WEIGHT_OUT, element_type_of(QDNN_DATA_F32), chosen);
 }
-DESCRIBED_BY(route)
 
 void route_complete(const kernel_spec *spec, kernel_problem *problem)
 {
@@ -309,29 +235,18 @@ void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pr
 
 /* ---- Combining ---- */
 
-bool combine_takes(const kernel_spec *spec, int operand)
+void describe_combine(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
-    return operand != QDNN_OPERAND_RESIDUAL || spec->epilogue.residual;
+    const kernel_rule n = tokens(NUMBER_COLUMNS), slots = rule_constant(spec->route.slots);
+    (void)row;
+    d->numbers = A_NUMBER(M) | A_NUMBER(COLUMNS);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data), rule_times(n, slots));
+    if (spec->epilogue.residual)
+        describe_read(d, QDNN_OPERAND_RESIDUAL, element_type_of(spec->epilogue.output), n);
+    describe_read(d, QDNN_OPERAND_ROW_WEIGHT, element_type_of(QDNN_DATA_F32),
+                  rule_times(rule_number(NUMBER_M), slots));
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output), n);
 }
-
-static described combine_operand(const kernel_spec *spec, const kernel_problem *p, int operand)
-{
-    const uint64_t slots = spec->route.slots;
-    described d = {0};
-    switch ((qdnnOperand_t)operand) {
-    case QDNN_OPERAND_X:
-        d = of_type(spec->data, p->m * slots * p->columns, "m * columns * ");
-        d.factor = slots;
-        return d;
-    case QDNN_OPERAND_ROW_WEIGHT:
-        d = of_type(QDNN_DATA_F32, p->m * slots, "m * ");
-        d.factor = slots;
-        return d;
-    default:
-        return of_type(spec->epilogue.output, p->m * p->columns, "m * columns");
-    }
-}
-DESCRIBED_BY(combine)
 
 void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps)

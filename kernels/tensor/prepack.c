@@ -120,16 +120,6 @@ static void unpack_elements(ptx_builder *b, void *user, const matrix_part *part)
 
 /* ---- The kernel ---- */
 
-/* Unpacking reads what packing writes, and vice versa. */
-void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_operand operands[QDNN_OPERAND_COUNT])
-{
-    (void)problem;
-    kernel_operand *codes = &operands[QDNN_OPERAND_CODES], *packed = &operands[QDNN_OPERAND_REPACKED];
-    codes->reads = packed->writes = !spec->product.unpack;
-    codes->writes = packed->reads = spec->product.unpack;
-}
-
 bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     if (!format_is_blocks(row->format) || spec->product.reduction == KERNEL_K_COLUMNS)

@@ -92,7 +92,5 @@ void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
 void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                    kernel_steps *steps);
-void prepack_bound(const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_operand operands[QDNN_OPERAND_COUNT]);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef QDNN_KERNELS_TRAIN_H
 #define QDNN_KERNELS_TRAIN_H
 
-#include "kernels/kernels.h"
+#include "kernels/describe.h"
 
 /* ---- values.c: the computation for one element ---- */
 
@@ -74,6 +74,9 @@ uint64_t lsq_backward_segments(const kernel_spec *spec, uint64_t n);
 
 /* ---- train_steps.c ---- */
 
+kernel_describes describe_fake_quantize, describe_fake_quantize_backward, describe_lsq, describe_lsq_backward,
+    describe_train_scale, describe_long_sum;
+
 void fake_quantize_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps);
 void fake_quantize_backward_steps(const kernel_row *row, const kernel_spec *spec,
@@ -84,7 +87,6 @@ void fake_quantize_bound(const kernel_spec *spec, const kernel_problem *problem,
                          kernel_operand operands[QDNN_OPERAND_COUNT]);
 void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
                     kernel_operand operands[QDNN_OPERAND_COUNT]);
-bool backward_takes(const kernel_spec *spec, int operand);
 /* Set settings that have no effect in a specification to their defaults. */
 void fix_decay(kernel_spec *spec);
 void fix_unscaled(kernel_spec *spec);

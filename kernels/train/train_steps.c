@@ -29,11 +29,74 @@ void backward_bound(const kernel_spec *spec, const kernel_problem *problem,
         operands[QDNN_OPERAND_STATE] = (kernel_operand){0};
 }
 
-bool backward_takes(const kernel_spec *spec, int operand)
+/* y, or dx, from x and the states of scales. */
+static void describe_sweep(kernel_description *d, const kernel_spec *spec, bool has_state, bool is_backward)
 {
-    if (operand == QDNN_OPERAND_STATE)
-        return train_backward_needs_scale(spec);
-    return spec->train.backward != QDNN_BACKWARD_IDENTITY || operand != QDNN_OPERAND_X;
+    const element_type element = element_type_of(spec->data);
+    const kernel_rule n = rule_number(NUMBER_N);
+    d->numbers = A_NUMBER(N);
+    if (!is_backward || spec->train.backward != QDNN_BACKWARD_IDENTITY)
+        describe_read(d, QDNN_OPERAND_X, element, n);
+    if (is_backward)
+        describe_read(d, QDNN_OPERAND_DY, element, n);
+    if (has_state)
+        describe_read(d, QDNN_OPERAND_STATE, element_type_of(QDNN_DATA_F32), describe_groups(d, spec))
+            ->is_per_group = true;
+    describe_write(d, is_backward ? QDNN_OPERAND_DX : QDNN_OPERAND_Y, element, n);
+}
+
+void describe_fake_quantize(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    describe_sweep(d, spec, true, false);
+}
+
+void describe_fake_quantize_backward(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    (void)row;
+    describe_sweep(d, spec, train_backward_needs_scale(spec), true);
+}
+
+void describe_lsq(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    d->numbers = A_NUMBER(N);
+    describe_read(d, QDNN_OPERAND_X, element_type_of(spec->data), rule_number(NUMBER_N));
+    describe_stored(d, row, spec, false, STORED_LIST(QDNN_OPERAND_SCALE));
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->data), rule_number(NUMBER_N));
+}
+
+void describe_lsq_backward(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    const element_type element = element_type_of(spec->data);
+    const kernel_rule n = rule_number(NUMBER_N);
+    d->numbers = A_NUMBER(N);
+    describe_read(d, QDNN_OPERAND_X, element, n);
+    describe_stored(d, row, spec, false, STORED_LIST(QDNN_OPERAND_SCALE));
+    describe_read(d, QDNN_OPERAND_DY, element, n);
+    describe_write(d, QDNN_OPERAND_DX, element, n);
+    describe_write(d, QDNN_OPERAND_DSCALE, element_type_of(QDNN_DATA_F32), describe_groups(d, spec))
+        ->is_per_group = true;
+}
+
+/* x has the absmax of each group. */
+void describe_train_scale(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    const element_type f32 = element_type_of(QDNN_DATA_F32);
+    (void)row, (void)spec;
+    d->numbers = A_NUMBER(N);
+    describe_read(d, QDNN_OPERAND_X, f32, rule_number(NUMBER_N));
+    describe_write(d, QDNN_OPERAND_STATE, f32, rule_number(NUMBER_N));
+}
+
+/* The sums of the segments of rows of x; n is the number of elements of the tensor. */
+void describe_long_sum(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
+{
+    const element_type f32 = element_type_of(QDNN_DATA_F32);
+    (void)row, (void)spec;
+    d->numbers = A_NUMBER(N) | A_NUMBER(ROWS) | A_NUMBER(COLUMNS);
+    describe_read(d, QDNN_OPERAND_X, f32, describe_elements(d));
+    describe_write(d, QDNN_OPERAND_DSCALE, f32,
+                   rule_times(rule_number(NUMBER_ROWS), rule_parts(NUMBER_COLUMNS, SUM_SEGMENT)));
 }
 
 /* ---- Normal specifications ---- */

@@ -17,8 +17,8 @@ static void put_parameters(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++)
         tool_printf(out, ", %s %s", c_type(&item->text.info.params[i]), item->text.info.params[i].name);
-    for (int i = 0; tool_launch_number(item, i); i++)
-        tool_printf(out, ", uint64_t %s", tool_launch_number(item, i));
+    for (int i = 0, number; (number = tool_launch_number(item, i)) >= 0; i++)
+        tool_printf(out, ", uint64_t %s", tool_number_name(number));
 }
 
 /* One comment line per parameter: direction, element and size. */
@@ -26,20 +26,18 @@ static void describe(tool_text *out, const tool_item *item)
 {
     for (int i = 0; i < item->text.info.n_params; i++) {
         const ptx_param_info *p = &item->text.info.params[i];
-        const char *meaning = tool_number_meaning(item->row, p->name);
         tool_pointer pointer;
         tool_printf(out, " *   %-12s ", p->name);
         if (!tool_pointer_of(item, i, &pointer))
-            tool_printf(out, "%s\n", meaning ? meaning : "a number");
+            tool_printf(out, "%s\n", tool_number_meaning(tool_number_of(item, i)));
         else if (pointer.workspace)
             tool_printf(out, "%s, %s: workspace between the kernels of an operation\n", pointer.direction,
                         pointer.element);
         else
             tool_printf(out, "%s, %s: %s bytes\n", pointer.direction, pointer.element, pointer.bytes);
     }
-    const char *name = tool_launch_number(item, 0);
-    for (int i = 0; name; name = tool_launch_number(item, ++i))
-        tool_printf(out, " *   %-12s %s\n", name, tool_number_meaning(item->row, name));
+    for (int i = 0, number; (number = tool_launch_number(item, i)) >= 0; i++)
+        tool_printf(out, " *   %-12s %s\n", tool_number_name(number), tool_number_meaning(number));
 }
 
 /* What is written: a kernel for each SM and, of a sequence, for each step. */

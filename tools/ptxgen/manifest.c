@@ -37,14 +37,13 @@ static void parameters(tool_text *out, const tool_item *item, int indent)
     const ptx_info *info = &item->text.info;
     for (int i = 0; i < info->n_params; i++) {
         const ptx_param_info *p = &info->params[i];
-        const char *meaning = p->pointer ? NULL : tool_number_meaning(item->row, p->name);
         tool_printf(out, "%s\n%*s{\"name\": \"%s\", \"type\": \"%s\", \"offset\": %u, \"size\": %u",
                     i ? "," : "", indent, "", p->name, ptx_type_text(p->type), (unsigned)p->offset,
                     (unsigned)p->size);
         if (p->pointer)
             pointer(out, item, i, (unsigned)p->align);
-        if (meaning)
-            tool_printf(out, ", \"meaning\": \"%s\"", meaning);
+        else
+            tool_printf(out, ", \"meaning\": \"%s\"", tool_number_meaning(tool_number_of(item, i)));
         tool_printf(out, "}");
     }
 }
@@ -58,11 +57,10 @@ static void grid(tool_text *out, const tool_item *item)
         kernel_rule_text(&item->text.geometry.grid[i], KERNEL_RULE_TEXT, rule);
         tool_printf(out, ", \"%c\": \"%s\"", axes[i], rule);
     }
-    const char *name = tool_launch_number(item, 0);
-    for (int i = 0; name; name = tool_launch_number(item, ++i))
-        tool_printf(out, "%s\"%s\": \"%s\"", i ? ", " : ", \"numbers\": {", name,
-                    tool_number_meaning(item->row, name));
-    tool_printf(out, "%s", tool_launch_number(item, 0) ? "}" : "");
+    for (int i = 0, number; (number = tool_launch_number(item, i)) >= 0; i++)
+        tool_printf(out, "%s\"%s\": \"%s\"", i ? ", " : ", \"numbers\": {", tool_number_name(number),
+                    tool_number_meaning(number));
+    tool_printf(out, "%s", tool_launch_number(item, 0) >= 0 ? "}" : "");
     if (item->text.geometry.elements_per_block && item->text.geometry.blocks)
         tool_printf(out, ", \"any\": true"); /* any other number gives the same bytes */
 }

@@ -56,7 +56,9 @@ static void step_object(tool_text *out, const kernel_step *step, const ptx_sm *s
 void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
     kernel_steps steps;
+    kernel_description description;
     const kernel_problem p = tool_common_problem(spec);
+    kernel_describe(row, KERNEL_NORMAL(row, spec), &description);
     kernel_steps_of(row, KERNEL_NORMAL(row, spec), &p, &steps);
     tool_printf(out,
                 "    {\n      \"operation\": \"%s\",\n      \"kernel\": \"%s\",\n      \"sm\": \"%s\",\n",
@@ -65,7 +67,7 @@ void tool_operation(tool_text *out, const kernel_row *row, const kernel_spec *sp
     tool_settings(out, row, spec);
     tool_printf(out, "},\n      \"problem\": {\"rows\": %" PRIu64 ", \"columns\": %" PRIu64, p.rows,
                 p.columns);
-    if (kernel_is_product(row) || row->operation->size)
+    if (description.numbers & A_NUMBER(M))
         tool_printf(out, ", \"m\": %" PRIu64, p.m);
     tool_printf(out, "},\n      \"workspace\": %" PRIu64 ",\n      \"steps\": [", steps.workspace);
     for (int i = 0; i < steps.count; i++) {

@@ -109,23 +109,23 @@ int tool_render_launcher(const tool_item *items, int n, const tool_sequence *seq
 int tool_render_cubin(const tool_item *item, tool_file *files); /* cubin.c */
 int tool_render_json(const tool_item *item, tool_file *files);  /* manifest.c */
 
-/* ---- rules.c: the sizes of a kernel's parameters as expressions ---- */
-
-enum { TOOL_RULE_TEXT = 256 };
+/* ---- rules.c: the parameters of a kernel ---- */
 
 typedef struct tool_pointer {
     bool workspace;        /* not the caller's: another kernel of the operation writes it, or reads it */
     const char *direction; /* "in", "out" */
-    char element[16];
-    char bytes[TOOL_RULE_TEXT]; /* "" for the workspace, which differs between operations */
+    const char *element;
+    char bytes[KERNEL_RULE_CHARS]; /* "" for the workspace, which differs between operations */
 } tool_pointer;
 
 /* The parameter with that index; false if it is a number. */
 bool tool_pointer_of(const tool_item *item, int index, tool_pointer *out);
-/* The meaning of the number of that name; null if unknown. */
-const char *tool_number_meaning(const kernel_row *row, const char *name);
-/* The name of the i-th number that the rules of the grid use and that is not a parameter of the kernel; null past the end. */
-const char *tool_launch_number(const tool_item *item, int i);
+/* Which number it is (kernel_number); -1 if it is a pointer, or there is none. */
+int tool_number_of(const tool_item *item, int index);
+/* The i-th number that the rules of the grid use and that is not a parameter of the kernel; -1 past the end. */
+int tool_launch_number(const tool_item *item, int i);
+const char *tool_number_name(int number);
+const char *tool_number_meaning(int number);
 
 /* The members of "settings": "data": "f16", ... */
 void tool_settings(tool_text *out, const kernel_row *row, const kernel_spec *spec);
