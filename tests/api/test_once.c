@@ -326,6 +326,125 @@ TEST_CASE(ApiOnce, ACachesQuantizationCountsByItsContent)
     vm_end();
 }
 
+/* The buffer, and how many plans the handle must have kept after the next call. */
+typedef struct counted {
+    qdnnHandle_t handle;
+    char *at;
+    int kept;
+} counted;
+
+/* A call with other arguments than all before it: it makes a plan, and once more does not. */
+#define MAKES_A_PLAN(c, call)                                                                                \
+    do {                                                                                                     \
+        OK(call);                                                                                            \
+        CHECK_EQ_I64((c)->handle->n_kept, ++(c)->kept);                                                      \
+        OK(call);                                                                                            \
+        CHECK_EQ_I64((c)->handle->n_kept, (c)->kept);                                                        \
+    } while (0)
+
+static void change_integers(counted *c)
+{
+    qdnnIntegerDescriptor_t i = NULL;
+    qdnnTensorDescriptor_t codes = NULL, y8 = NULL, y = NULL;
+    OK(qdnnCreateIntegerDescriptorOf(&i, NULL, 0));
+    OK(qdnnCreateTensorDescriptorOf(&codes, QDNN_DATA_I8, 2, (const int64_t[]){1, 8}, NULL));
+    OK(qdnnCreateTensorDescriptorOf(&y8, QDNN_DATA_I8, 2, (const int64_t[]){1, 1}, NULL));
+    OK(qdnnCreateTensorDescriptorOf(&y, QDNN_DATA_F32, 2, (const int64_t[]){1, 1}, NULL));
+    char *at = c->at, *to = at + BUFFER / 2;
+    const qdnnBinding_t b[] = {{QDNN_OPERAND_X, at, 0},
+                               {QDNN_OPERAND_CODES, at, 0},
+                               {QDNN_OPERAND_Y, to, 0},
+                               {QDNN_OPERAND_X_SCALE, at, 0},
+                               {QDNN_OPERAND_SCALE, at, 0}};
+    MAKES_A_PLAN(c, qdnnIntegerMatmulWith(c->handle, i, codes, codes, y8, b, 3));
+    OK(qdnnSetIntegerAttribute(i, QDNN_INTEGER_W_ZERO, 1));
+    MAKES_A_PLAN(c, qdnnIntegerMatmulWith(c->handle, i, codes, codes, y8, b, 3));
+    OK(qdnnSetIntegerMultiplier(i, 0.5f));
+    MAKES_A_PLAN(c, qdnnIntegerMatmulWith(c->handle, i, codes, codes, y8, b, 3));
+    OK(qdnnDestroyIntegerDescriptor(i));
+    OK(qdnnCreateIntegerDescriptorOf(&i, NULL, 0));
+    OK(qdnnSetIntegerAlpha(i, 2));
+    MAKES_A_PLAN(c, qdnnIntegerMatmulWith(c->handle, i, codes, codes, y, b, 5));
+    OK(qdnnSetIntegerAlpha(i, 3));
+    MAKES_A_PLAN(c, qdnnIntegerMatmulWith(c->handle, i, codes, codes, y, b, 5));
+    OK(qdnnDestroyIntegerDescriptor(i));
+    OK(qdnnDestroyTensorDescriptor(codes));
+    OK(qdnnDestroyTensorDescriptor(y8));
+    OK(qdnnDestroyTensorDescriptor(y));
+}
+
+static void change_types(counted *c)
+{
+    qdnnQuantizedType_t type = {QDNN_DATA_I4, QDNN_GRANULARITY_NONE, 0, QDNN_GRANULARITY_NONE, 0};
+    qdnnMatmulDescriptor_t m = NULL;
+    qdnnTensorDescriptor_t x = NULL, y = NULL, y2 = NULL;
+    OK(qdnnCreateMatmulDescriptorOf(&m, NULL, 0));
+    OK(qdnnCreateTensorDescriptorOf(&x, QDNN_DATA_F32, 2, (const int64_t[]){1, 16}, NULL));
+    OK(qdnnCreateTensorDescriptorOf(&y, QDNN_DATA_F32, 2, (const int64_t[]){1, 1}, NULL));
+    OK(qdnnCreateTensorDescriptorOf(&y2, QDNN_DATA_F32, 2, (const int64_t[]){1, 2}, NULL));
+    const qdnnBinding_t b[] = {{QDNN_OPERAND_X, c->at, 0},
+                               {QDNN_OPERAND_CODES, c->at, 0},
+                               {QDNN_OPERAND_Y, c->at + BUFFER / 2, 0},
+                               {QDNN_OPERAND_SCALE, c->at, 0},
+                               {QDNN_OPERAND_ZERO, c->at, 0}};
+    MAKES_A_PLAN(c, qdnnTypedMatmulWith(c->handle, m, x, &type, 1, y, b, 3));
+    MAKES_A_PLAN(c, qdnnTypedMatmulWith(c->handle, m, x, &type, 2, y2, b, 3));
+    type = (qdnnQuantizedType_t){QDNN_DATA_I4, QDNN_GRANULARITY_GROUP, 8, QDNN_GRANULARITY_GROUP, 8};
+    MAKES_A_PLAN(c, qdnnTypedMatmulWith(c->handle, m, x, &type, 1, y, b, 5));
+    type.scaleGroupSize = type.zeroGroupSize = 4;
+    MAKES_A_PLAN(c, qdnnTypedMatmulWith(c->handle, m, x, &type, 1, y, b, 5));
+    OK(qdnnDestroyMatmulDescriptor(m));
+    OK(qdnnDestroyTensorDescriptor(x));
+    OK(qdnnDestroyTensorDescriptor(y));
+    OK(qdnnDestroyTensorDescriptor(y2));
+}
+
+static void change_rows(counted *c)
+{
+    qdnnAttention_t a = {.size = sizeof a, .sees = QDNN_SEES_ALL, .oneSequence = 1};
+    qdnnKvCache_t cache = {
+        .size = sizeof cache, .pages = 1, .pageSlots = 2, .heads = 1, .headSize = 8, .type = QDNN_DATA_F32};
+    qdnnTensorDescriptor_t x = NULL;
+    qdnnTrainDescriptor_t train = NULL;
+    OK(qdnnCreateTensorDescriptorOf(&x, QDNN_DATA_F32, 3, (const int64_t[]){1, 1, 8}, NULL));
+    OK(qdnnCreateTrainDescriptorOf(&train, NULL, 0));
+    const qdnnBinding_t b[] = {{QDNN_OPERAND_X, c->at, 0},
+                               {QDNN_OPERAND_Y, c->at + BUFFER / 2, 0},
+                               {QDNN_OPERAND_KEYS, c->at, 0},
+                               {QDNN_OPERAND_VALUES, c->at, 0}};
+    const qdnnBinding_t lsq[] = {
+        {QDNN_OPERAND_X, c->at, 0}, {QDNN_OPERAND_Y, c->at + BUFFER / 2, 0}, {QDNN_OPERAND_SCALE, c->at, 0}};
+    MAKES_A_PLAN(c, qdnnAttentionWith(c->handle, &a, x, &cache, &cache, x, b, 4));
+    a.cap = 1;
+    MAKES_A_PLAN(c, qdnnAttentionWith(c->handle, &a, x, &cache, &cache, x, b, 4));
+    cache.pageSlots = 4;
+    MAKES_A_PLAN(c, qdnnAttentionWith(c->handle, &a, x, &cache, &cache, x, b, 4));
+    a.valueSize = 8;
+    MAKES_A_PLAN(c, qdnnAttentionWith(c->handle, &a, x, &cache, NULL, x, b, 3));
+    MAKES_A_PLAN(c, qdnnLsqWith(c->handle, x, train, lsq, 3));
+    OK(qdnnSetTrainAttribute(train, QDNN_TRAIN_BITS, 4));
+    MAKES_A_PLAN(c, qdnnLsqWith(c->handle, x, train, lsq, 3));
+    OK(qdnnDestroyTensorDescriptor(x));
+    OK(qdnnDestroyTrainDescriptor(train));
+}
+
+TEST_CASE(ApiOnce, EveryArgumentCounts)
+{
+    NEED_PTXVM;
+    counted c = {0};
+    void *at = NULL;
+    vm_begin(NULL);
+    REQUIRE(OK(qdnnCreate(&c.handle)) && OK(qdnnMalloc(c.handle, &at, BUFFER)) &&
+            OK(qdnnFill(c.handle, at, 0, BUFFER)));
+    c.at = at;
+    change_integers(&c);
+    change_types(&c);
+    change_rows(&c);
+    OK(qdnnFree(c.handle, at));
+    OK(qdnnDestroy(c.handle));
+    vm_end();
+}
+
 /* ---- Descriptors ---- */
 
 TEST_CASE(ApiOnce, DescriptorsAreSetOrNotCreated)
