@@ -99,6 +99,59 @@ TEST_CASE(ChatTalk, Turns)
     random_model_free(&m);
 }
 
+/* The conversation goes on behind an answer that was cut off by --tokens: what was printed of it has been taken in. Each token
+ * that is taken in has a row of logits. */
+TEST_CASE(ChatTalk, CutAnswersAreTakenIn)
+{
+#ifndef QDNN_PTXVM
+    SKIP("this needs ptxvm");
+#endif
+    static const struct {
+        const char *input;
+        int rows;
+    } talks[] = {
+        {"hello", 1 + 4}, {"hello\\nhello", 1 + 5 + 1 + 4}, {"hello\\nhello\\nhello", 1 + 5 + 1 + 5 + 1 + 4}};
+    random_model m;
+    char dir[512], rows[64];
+    temp_dir_make(dir, sizeof dir);
+    random_model_make(&m, kind, 3, dir, "m.gguf");
+    for (size_t i = 0; i < sizeof talks / sizeof talks[0]; i++) {
+        process_result r =
+            process_run("cd %s && printf '%s' | %s --device vm --model m.gguf --raw --tokens 5 --hash", dir,
+                        talks[i].input, CHAT);
+        snprintf(rows, sizeof rows, "logits: %d x", talks[i].rows);
+        CHECK_EQ_I64(r.status, 0);
+        CHECK_HAS(r.output, rows);
+        process_free(&r);
+    }
+    temp_dir_remove(dir);
+    random_model_free(&m);
+}
+
+/* Ctrl-C in a conversation ends the answer, and the next line gets another one. */
+TEST_CASE(ChatTalk, InterruptedConversation)
+{
+#ifndef QDNN_PTXVM
+    SKIP("this needs ptxvm");
+#endif
+    random_model m;
+    char dir[512];
+    temp_dir_make(dir, sizeof dir);
+    random_model_make(&m, kind, 3, dir, "m.gguf");
+    process_result r = process_run(
+        "cd %s && mkfifo in && trap '' PIPE && (%s --device vm --model m.gguf --raw --tokens 2000 < in > out "
+        "2>&1 & "
+        "p=$!; exec 3> in; for i in 1 2; do before=$(wc -c < out); echo hello >&3; "
+        "until [ $(wc -c < out) -gt $((before + 250)) ] || ! kill -0 $p; do :; done; kill -INT $p; "
+        "until [ $(grep -a -c 'interrupted]' out) -ge $i ] || ! kill -0 $p; do :; done; done; "
+        "exec 3>&-; wait $p; echo status $?; grep -a -c 'interrupted]' out)",
+        dir, CHAT);
+    CHECK_HAS(r.output, "status 0\n2\n");
+    process_free(&r);
+    temp_dir_remove(dir);
+    random_model_free(&m);
+}
+
 /* Ctrl-C during an answer: what there is has been printed, and the program ends in order. */
 TEST_CASE(ChatTalk, Interrupted)
 {
@@ -109,11 +162,11 @@ TEST_CASE(ChatTalk, Interrupted)
     char dir[512];
     temp_dir_make(dir, sizeof dir);
     random_model_make(&m, kind, 3, dir, "m.gguf");
-    process_result r =
-        process_run("cd %s && (%s --device vm --model m.gguf --raw --tokens 4000 hello > out 2>&1 & p=$!; "
-                    "until [ \"$(wc -l < out)\" -ge 1 ] && [ \"$(wc -c < out)\" -gt 200 ]; do :; done; "
-                    "kill -INT $p; wait $p; echo status $?; cat out)",
-                    dir, CHAT);
+    process_result r = process_run(
+        "cd %s && (%s --device vm --model m.gguf --raw --tokens 4000 hello > out 2>&1 & p=$!; "
+        "until [ \"$(wc -l < out)\" -ge 1 ] && [ \"$(wc -c < out)\" -gt 200 ] || ! kill -0 $p; do :; done; "
+        "kill -INT $p; wait $p; echo status $?; cat out)",
+        dir, CHAT);
     CHECK_HAS(r.output, "status 130");
     CHECK_HAS(r.output, "; interrupted]");
     process_free(&r);
