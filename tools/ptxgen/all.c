@@ -46,6 +46,16 @@ static const addition additions[] = {
     {"matmul_int4", "product=gemv group_size=32 bias=f32 activation=silu tile_rows=4"},
     {"matmul_nf4", "product=gemv group_size=32 tile_rows=1"},
     {"matmul_plain_f32", "grouped=yes row_weight=yes product=staged|ragged tile_rows=2"},
+    {"matmul_plain_f32", "product=ragged tile_rows=4"},
+    {"matmul_plain_f32", "grouped=yes product=ragged tile_rows=2"},
+    {"matmul_plain_f32", "grouped=yes gated=yes activation=relu x_share=2 product=ragged tile_rows=2"},
+    {"route", "data=f32|f16|bf16 expert_count=4|8 chosen=2 renormalize=yes"},
+    {"route", "data=f32|f16|bf16 expert_count=32|128 chosen=4 renormalize=yes"}, /* gpt-oss */
+    {"route", "data=f32|f16|bf16 expert_count=128 chosen=8 renormalize=yes"},
+    {"route",
+     "data=f32|f16|bf16 expert_count=256 chosen=8 expert_groups=8 kept_groups=4 group_score=two_largest "
+     "scores=sigmoid expert_bias=yes renormalize=yes"}, /* DeepSeek-V3 */
+    {"combine", "data=f32|f16|bf16 output==data chosen=2|4|8 residual=no|yes"},
     {"w8a8_matmul", "tile=4|64|128"},
     {"_int4", "group_size=4|4096"},
     {"_int4", "data=f16 scale=f16 group_size=8"},
