@@ -484,6 +484,7 @@ typedef enum {
     KERNEL_POINTWISE_QUANTIZED,
     KERNEL_ROPE, /* and what is written into a KV cache of plain elements */
     KERNEL_ROPE_QUANTIZED,
+    KERNEL_DEQUANTIZE_TRANSPOSED, /* blocks, to [K, N] */
     KERNEL_QUANTIZE_ROWS, /* blocks, into the rows of a table that a list names */
     KERNEL_COPY,
     KERNEL_GATHER,

@@ -25,6 +25,9 @@ enum {
     {#kernel, operation, words, &operation_rows[KERNEL_##constant], &format_none},
 #define PREPACK_ROW(format, words) ROW_1(prepack, PREPACK, format, words " in the order of tensor cores")
 
+#define TRANSPOSED_ROW(format, words)                                                                        \
+    ROW_1(dequantize_transposed, DEQUANTIZE_TRANSPOSED, format, "dequantization to the transposed matrix of " words)
+
 #define QUANTIZE_ROWS_ROW(format, words)                                                                     \
     ROW_1(quantize_rows, QUANTIZE_ROWS, format, "rows into the places of a table of " words)
 
@@ -74,6 +77,33 @@ const kernel_row kernel_rows[] = {
     PREPACK_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
     PREPACK_ROW(gguf_nvfp4, "GGUF NVFP4 blocks")
     PREPACK_ROW(gguf_q2_0, "GGUF Q2_0 blocks")
+    TRANSPOSED_ROW(gguf_q4_0, "GGUF Q4_0 blocks")
+    TRANSPOSED_ROW(gguf_q4_1, "GGUF Q4_1 blocks")
+    TRANSPOSED_ROW(gguf_q5_0, "GGUF Q5_0 blocks")
+    TRANSPOSED_ROW(gguf_q5_1, "GGUF Q5_1 blocks")
+    TRANSPOSED_ROW(gguf_q8_0, "GGUF Q8_0 blocks")
+    TRANSPOSED_ROW(gguf_q8_1, "GGUF Q8_1 blocks")
+    TRANSPOSED_ROW(gguf_q2_k, "GGUF Q2_K blocks")
+    TRANSPOSED_ROW(gguf_q3_k, "GGUF Q3_K blocks")
+    TRANSPOSED_ROW(gguf_q4_k, "GGUF Q4_K blocks")
+    TRANSPOSED_ROW(gguf_q5_k, "GGUF Q5_K blocks")
+    TRANSPOSED_ROW(gguf_q6_k, "GGUF Q6_K blocks")
+    TRANSPOSED_ROW(gguf_q8_k, "GGUF Q8_K blocks")
+    TRANSPOSED_ROW(gguf_iq4_nl, "GGUF IQ4_NL blocks")
+    TRANSPOSED_ROW(gguf_iq4_xs, "GGUF IQ4_XS blocks")
+    TRANSPOSED_ROW(gguf_tq1_0, "GGUF TQ1_0 blocks")
+    TRANSPOSED_ROW(gguf_tq2_0, "GGUF TQ2_0 blocks")
+    TRANSPOSED_ROW(gguf_mxfp4, "GGUF MXFP4 blocks")
+    TRANSPOSED_ROW(gguf_nvfp4, "GGUF NVFP4 blocks")
+    TRANSPOSED_ROW(gguf_q1_0, "GGUF Q1_0 blocks")
+    TRANSPOSED_ROW(gguf_q2_0, "GGUF Q2_0 blocks")
+    TRANSPOSED_ROW(gguf_iq1_s, "GGUF IQ1_S blocks")
+    TRANSPOSED_ROW(gguf_iq1_m, "GGUF IQ1_M blocks")
+    TRANSPOSED_ROW(gguf_iq2_xxs, "GGUF IQ2_XXS blocks")
+    TRANSPOSED_ROW(gguf_iq2_xs, "GGUF IQ2_XS blocks")
+    TRANSPOSED_ROW(gguf_iq2_s, "GGUF IQ2_S blocks")
+    TRANSPOSED_ROW(gguf_iq3_xxs, "GGUF IQ3_XXS blocks")
+    TRANSPOSED_ROW(gguf_iq3_s, "GGUF IQ3_S blocks")
     QUANTIZE_ROWS_ROW(gguf_q4_0, "GGUF Q4_0 blocks")
     QUANTIZE_ROWS_ROW(gguf_q4_1, "GGUF Q4_1 blocks")
     QUANTIZE_ROWS_ROW(gguf_q5_0, "GGUF Q5_0 blocks")

@@ -136,7 +136,7 @@ static int add_products(const kernel_row *row, int turn, kernel_spec *specs, int
     };
     enum { PRODUCTS = sizeof products / sizeof products[0] };
     char reason[512];
-    if (!kernel_takes(row, "grouped"))
+    if (!kernel_is_product(row))
         return count;
     for (int i = 0; i < PRODUCTS && count < GRID_MAX; i++) {
         if (!sample_is_full() && i != turn % PRODUCTS)

@@ -233,6 +233,23 @@ qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_
     return create(handle, KERNEL_DEQUANTIZE, "y", y, quant, plan);
 }
 
+qdnnStatus_t qdnnCreateDequantizeTransposedPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t w,
+                                                qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
+                                                qdnnPlan_t *plan)
+{
+    CALL_BEGIN_WITH(handle, w, quant, y, plan);
+    CHECK_NOT_NULL(handle);
+    CHECK_TENSOR(w);
+    CHECK_NOT_NULL(quant);
+    CHECK_TENSOR(y);
+    CHECK_NOT_NULL(plan);
+    request r;
+    CHECK_STATUS(request_make_transposed(w, quant, y, &r));
+    CHECK_STATUS(plan_create(handle, &r, plan));
+    plan_typed(*plan, QDNN_OPERAND_Y, y->type);
+    return QDNN_STATUS_SUCCESS;
+}
+
 qdnnStatus_t qdnnCreateDequantizeRowsPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t table,
                                           qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
                                           qdnnPlan_t *plan)

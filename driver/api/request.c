@@ -322,6 +322,45 @@ qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDes
     return complete(tensor, out);
 }
 
+/* ---- Transposed matrices ---- */
+
+/* Whether y is w with its last two dimensions exchanged. */
+static bool is_transposed(const struct qdnnTensorDescriptor *w, const struct qdnnTensorDescriptor *y)
+{
+    const int last = w->rank - 1;
+    if (y->rank != w->rank || w->dims[last] != y->dims[last - 1] || w->dims[last - 1] != y->dims[last])
+        return false;
+    for (int i = 0; i < last - 1; i++)
+        if (w->dims[i] != y->dims[i])
+            return false;
+    return true;
+}
+
+qdnnStatus_t request_make_transposed(const struct qdnnTensorDescriptor *w,
+                                     const struct qdnnQuantDescriptor *quant,
+                                     const struct qdnnTensorDescriptor *y, request *out)
+{
+    struct qdnnTensorDescriptor typed = *w;
+    if (quant->values[QDNN_QUANT_BLOCK_FORMAT] == QDNN_BLOCK_NONE)
+        return qdnn_error(
+            QDNN_STATUS_NOT_SUPPORTED,
+            "QDNN_QUANT_BLOCK_FORMAT is 0; only weights in blocks are dequantized to the transposed "
+            "matrix; fix: qdnnCreateDequantizePlan of weights that are stored as [K, N]");
+    if (w->rank < 2 || !is_transposed(w, y))
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "y is not w with its last two dimensions exchanged; fix: w [experts, N, K] and y "
+                          "[experts, K, N], or both without experts");
+    typed.type = y->type;
+    CHECK_STATUS(request_make(KERNEL_DEQUANTIZE_TRANSPOSED, &typed, quant, out));
+    CHECK_STATUS(check_tensor(y));
+    out->problem.rows = (uint64_t)w->dims[w->rank - 2];
+    out->problem.columns = (uint64_t)w->dims[w->rank - 1];
+    const uint64_t matrix = out->problem.rows * out->problem.columns;
+    out->problem.experts = matrix ? tensor_elements(w) / matrix : 0;
+    kernel_operands_of(out->row, &out->spec, &out->problem, out->operands);
+    return QDNN_STATUS_SUCCESS;
+}
+
 /* ---- Selected rows ---- */
 
 qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,

@@ -40,6 +40,10 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
                                const struct qdnnQuantDescriptor *quant, const struct qdnnTensorDescriptor *y,
                                request *out);
 
+/* Dequantizing a stack of matrices [..., N, K] in blocks to [..., K, N]. */
+qdnnStatus_t request_make_transposed(const struct qdnnTensorDescriptor *w, const struct qdnnQuantDescriptor *quant,
+                                     const struct qdnnTensorDescriptor *y, request *out);
+
 /* Quantizing rows of x into the rows of a table that a list names. */
 qdnnStatus_t request_make_quantize_rows(const struct qdnnTensorDescriptor *x,
                                         const struct qdnnQuantDescriptor *quant, qdnnDataType_t index,

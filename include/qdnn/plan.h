@@ -84,6 +84,18 @@ QDNN_API qdnnStatus_t qdnnCreateQuantizeKvCachePlan(qdnnHandle_t handle, qdnnTen
 QDNN_API qdnnStatus_t qdnnCreateDequantizePlan(qdnnHandle_t handle, qdnnTensorDescriptor_t y,
                                                qdnnQuantDescriptor_t quant, qdnnPlan_t *plan);
 
+/* Plans dequantization to the transposed matrix: of weights in blocks (GGUF), which run along K, with the outputs side by side. In one
+ * kernel; y[e, k, n] has the bits that qdnnCreateDequantizePlan gives element k of row n of matrix e. Operands: CODES is read, Y is written.
+ * Weights that are not in blocks are stored as [K, N] too: see QDNN_MATMUL_TRANSPOSE_W.
+ *   w        the shape of the weights: [N, K], or [experts, N, K] for a stack; its type is ignored
+ *   quant
+ *   y        the tensor to write: [K, N], or [experts, K, N]; f32, f16 or bf16, packed
+ * CODES must begin at a multiple of the largest power of two that divides a block's size, at most 16. Other arguments and
+ * statuses as for qdnnCreateScalePlan; _BAD_PARAM_SHAPE_MISMATCH also if the shape of y does not match. */
+QDNN_API qdnnStatus_t qdnnCreateDequantizeTransposedPlan(qdnnHandle_t handle, qdnnTensorDescriptor_t w,
+                                                         qdnnQuantDescriptor_t quant, qdnnTensorDescriptor_t y,
+                                                         qdnnPlan_t *plan);
+
 /* Plans the dequantization of selected rows, as for an embedding lookup. Operands: CODES, SCALE (and what
  * else the descriptor has) and ROW_INDEX (i32, a row of the table for each row of y) are read, Y is written.
  * An index out of range gives a row of NaN.

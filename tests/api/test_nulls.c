@@ -528,6 +528,11 @@ static void check_plans(const scene *s)
     IS_NULL("quant", qdnnCreateQuantizeRowsPlan(h, t, NULL, QDNN_DATA_I32, t, &out.plan));
     IS_NULL("table", qdnnCreateQuantizeRowsPlan(h, t, q, QDNN_DATA_I32, NULL, &out.plan));
     IS_NULL("plan", qdnnCreateQuantizeRowsPlan(h, t, q, QDNN_DATA_I32, t, NULL));
+    IS_NULL("handle", qdnnCreateDequantizeTransposedPlan(NULL, t, q, t, &out.plan));
+    IS_NULL("w", qdnnCreateDequantizeTransposedPlan(h, NULL, q, t, &out.plan));
+    IS_NULL("quant", qdnnCreateDequantizeTransposedPlan(h, t, NULL, t, &out.plan));
+    IS_NULL("y", qdnnCreateDequantizeTransposedPlan(h, t, q, NULL, &out.plan));
+    IS_NULL("plan", qdnnCreateDequantizeTransposedPlan(h, t, q, t, NULL));
     IS_NULL("handle", qdnnCreateDequantizeRowsPlan(NULL, t, q, t, &out.plan));
     IS_NULL("table", qdnnCreateDequantizeRowsPlan(h, NULL, q, t, &out.plan));
     IS_NULL("quant", qdnnCreateDequantizeRowsPlan(h, t, NULL, t, &out.plan));

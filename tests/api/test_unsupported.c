@@ -422,3 +422,41 @@ TEST_CASE(ApiUnsupported, VeryLargeTensors)
     }
     end();
 }
+
+/* ---- Transposed matrices ---- */
+
+static void check_transposed(const int64_t *w_dims, const int64_t *y_dims, int rank, qdnnDataType_t type,
+                             qdnnStatus_t status, const char *part)
+{
+    qdnnTensorDescriptor_t y = NULL;
+    qdnnPlan_t plan = NULL;
+    OK(qdnnCreateTensorDescriptor(&y));
+    OK(qdnnSetTensorDescriptor(tensor, QDNN_DATA_F32, rank, w_dims, NULL));
+    OK(qdnnSetTensorDescriptor(y, type, rank, y_dims, NULL));
+    CHECK_STATUS_IS(qdnnCreateDequantizeTransposedPlan(handle, tensor, quant, y, &plan), status);
+    CHECK_HAS(status == QDNN_STATUS_SUCCESS ? "" : last_sentence(), part);
+    CHECK((plan != NULL) == (status == QDNN_STATUS_SUCCESS));
+    qdnnDestroyPlan(plan);
+    OK(qdnnDestroyTensorDescriptor(y));
+}
+
+TEST_CASE(ApiUnsupported, TransposedMatrices)
+{
+    const int64_t w[] = {2, 5, 64}, y[] = {2, 64, 5}, other[] = {2, 5, 64}, odd[] = {2, 5, 33},
+                  odd_y[] = {2, 33, 5}, none[] = {0, 5, 64}, none_y[] = {0, 64, 5};
+    if (begin()) {
+        check_transposed(
+            w, y, 3, QDNN_DATA_F16, QDNN_STATUS_NOT_SUPPORTED,
+            "only weights in blocks are dequantized to the transposed matrix; fix: qdnnCreateDequantizePlan");
+        OK(qdnnSetQuantWeights(quant, QDNN_WEIGHTS_GGUF_Q4_0, 0));
+        check_transposed(w, y, 3, QDNN_DATA_F16, QDNN_STATUS_SUCCESS, "");
+        check_transposed(none, none_y, 3, QDNN_DATA_F16, QDNN_STATUS_SUCCESS, "");
+        check_transposed(w, other, 3, QDNN_DATA_F16, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                         "y is not w with its last two dimensions exchanged; fix: w [experts, N, K]");
+        check_transposed(w + 2, w + 2, 1, QDNN_DATA_F16, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                         "last two dimensions");
+        check_transposed(odd, odd_y, 3, QDNN_DATA_F16, QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "32");
+        check_transposed(w, y, 3, QDNN_DATA_I8, QDNN_STATUS_NOT_SUPPORTED, "i8");
+    }
+    end();
+}

@@ -208,6 +208,7 @@ static bool has_tests_of_its_own(const kernel_row *row)
     case KERNEL_NORM_QUANTIZED:
     case KERNEL_POINTWISE_QUANTIZED:
     case KERNEL_ROPE_QUANTIZED:
+    case KERNEL_DEQUANTIZE_TRANSPOSED:
     case KERNEL_QUANTIZE_ROWS:
     case KERNEL_ATTENTION_QUANTIZED:
         return true;

@@ -498,6 +498,32 @@ static bool copy_data(launcher_case *c)
     }
 }
 
+/* Any blocks of two matrices. */
+static bool transposed_data(launcher_case *c)
+{
+    enum { EXPERTS = 2, N = 5 };
+    const int64_t k = 2 * (int64_t)kernel_columns_multiple(c->row);
+    const quant_case q = {.row = kernel_find_operation(KERNEL_DEQUANTIZE, c->row->format),
+                          .spec = kernel_spec_default(),
+                          .granularity = QDNN_GRANULARITY_TENSOR,
+                          .rank = 2,
+                          .dims = {EXPERTS * N, k},
+                          .seed = SEED};
+    quant_operands o;
+    if (!quant_operands_make(&q, &o))
+        return false;
+    take_over(c, QDNN_OPERAND_CODES, o.host[QDNN_OPERAND_CODES], o.bytes[QDNN_OPERAND_CODES], false);
+    float *y = integer_buffer(&c->buffers, QDNN_OPERAND_Y, o.bytes[QDNN_OPERAND_Y], true);
+    const float *w = (const float *)(const void *)o.host[QDNN_OPERAND_Y];
+    for (int64_t i = 0; i < EXPERTS * N * k; i++)
+        y[(i / (N * k) * k + i % k) * N + i / k % N] = w[i];
+    quant_operands_free(&o);
+    c->problem.rows = N;
+    c->problem.columns = (uint64_t)k;
+    c->problem.experts = EXPERTS;
+    return true;
+}
+
 static bool quantize_rows_data(launcher_case *c)
 {
     const ref_quant_spec ref = ref_spec_of(c->row, &c->spec);
@@ -634,6 +660,7 @@ static bool (*const data_of[KERNEL_OPERATIONS])(launcher_case *c) = {
     [KERNEL_POINTWISE_QUANTIZED] = rows_data,
     [KERNEL_ROPE] = rope_data,
     [KERNEL_ROPE_QUANTIZED] = rope_data,
+    [KERNEL_DEQUANTIZE_TRANSPOSED] = transposed_data,
     [KERNEL_QUANTIZE_ROWS] = quantize_rows_data,
     [KERNEL_COPY] = copy_data,
     [KERNEL_GATHER] = copy_data,

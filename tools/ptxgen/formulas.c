@@ -43,6 +43,8 @@ static const char *const formulas[KERNEL_OPERATIONS] = {
     [KERNEL_POINTWISE_QUANTIZED] = POINTWISE "; then the scales and codes of y",
     [KERNEL_ROPE] = ROPE,
     [KERNEL_ROPE_QUANTIZED] = ROPE ", with their scales and codes",
+    [KERNEL_DEQUANTIZE_TRANSPOSED] =
+        "y[e,k,n] = (decoded code) * s of element k of row n of matrix e, by the rule of the format",
     [KERNEL_QUANTIZE_ROWS] =
         "row index[i] of the table = the blocks of row i of x, by the rule of their format; an index "
         "that the table does not have leaves its row out",
