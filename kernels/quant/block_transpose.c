@@ -5,8 +5,6 @@
 #include "kernels/gemm/weights.h"
 #include "kernels/quant/quant.h"
 
-#include <stdio.h>
-
 enum { OUTPUTS = 32, THREADS = 256, TURNS = OUTPUTS * ROUND / 4 / THREADS };
 
 /* An element has four neighbours along k in shared memory: thread t has output t mod 32, and every eighth four of its k. */
@@ -71,17 +69,17 @@ kernel_geometry block_transpose_geometry(const kernel_row *row, const kernel_spe
                                       rule_number(NUMBER_EXPERTS)}};
 }
 
-kernel_operand block_transpose_operand(const kernel_row *row, const kernel_spec *spec,
-                                       const kernel_problem *p, int operand)
+void describe_block_transpose(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
 {
     const block_layout *layout = block_layout_of(row->format);
-    const uint64_t elements = p->experts * p->rows * p->columns;
-    if (operand == QDNN_OPERAND_CODES)
-        return (kernel_operand){.reads = true,
-                                .align = block_align(layout),
-                                .bytes = elements / layout->elements * layout->bytes};
-    return (kernel_operand){
-        .writes = true, .align = element_bytes(spec->data), .bytes = elements * element_bytes(spec->data)};
+    const element_type block = {"block", block_align(layout), 1};
+    const kernel_rule rows = rule_times(rule_number(NUMBER_EXPERTS), rule_number(NUMBER_ROWS)),
+                      columns = rule_number(NUMBER_COLUMNS);
+    const kernel_rule of_row =
+        rule_times(rule_over(columns, rule_constant(layout->elements)), rule_constant(layout->bytes));
+    d->numbers = A_NUMBER(ROWS) | A_NUMBER(COLUMNS) | A_NUMBER(EXPERTS);
+    describe_read(d, QDNN_OPERAND_CODES, block, rule_times(rows, of_row));
+    describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->data), rule_times(rows, columns));
 }
 
 void block_transpose_complete(const kernel_spec *spec, kernel_problem *problem)
@@ -93,30 +91,6 @@ void block_transpose_complete(const kernel_spec *spec, kernel_problem *problem)
 bool block_transpose_is_empty(const kernel_problem *problem)
 {
     return problem->experts == 0 || problem->rows == 0 || problem->columns == 0;
-}
-
-number_set block_transpose_numbers(const kernel_spec *spec)
-{
-    (void)spec;
-    return A_NUMBER(ROWS) | A_NUMBER(COLUMNS) | A_NUMBER(EXPERTS);
-}
-
-kernel_operand_text block_transpose_text(const kernel_row *row, const kernel_spec *spec, int operand)
-{
-    const block_layout *layout = block_layout_of(row->format);
-    kernel_operand_text text = {.element = "block"};
-    if (operand == QDNN_OPERAND_CODES) { /* in units of the alignment */
-        snprintf(text.count, sizeof text.count, "experts * rows * (columns / %u) * %u", layout->elements,
-                 layout->bytes / block_align(layout));
-        return text;
-    }
-    snprintf(text.element, sizeof text.element, "%s",
-             spec->data == QDNN_DATA_F64    ? "f64"
-             : spec->data == QDNN_DATA_F16  ? "f16"
-             : spec->data == QDNN_DATA_BF16 ? "bf16"
-                                            : "f32");
-    snprintf(text.count, sizeof text.count, "experts * columns * rows");
-    return text;
 }
 
 void block_transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

@@ -60,10 +60,7 @@ void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spe
 void emit_block_search(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* block_transpose.c */
 kernel_geometry block_transpose_geometry(const kernel_row *row, const kernel_spec *spec);
-number_set block_transpose_numbers(const kernel_spec *spec);
-kernel_operand block_transpose_operand(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                                       int operand);
-kernel_operand_text block_transpose_text(const kernel_row *row, const kernel_spec *spec, int operand);
+kernel_describes describe_block_transpose;
 void block_transpose_complete(const kernel_spec *spec, kernel_problem *problem);
 bool block_transpose_is_empty(const kernel_problem *problem);
 void block_transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
