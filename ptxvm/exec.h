@@ -198,6 +198,8 @@ struct vm_block {
                           with vm_clock */
     uint64_t progress; /* changes when waiting lanes may continue: a barrier or mbarrier phase completed */
     uint8_t turn[32];  /* the order of its warps */
+    uint16_t registers[32];       /* of a thread of each warp: setmaxnreg changes them */
+    uint32_t free_registers;      /* per thread of a warp, given back by setmaxnreg.dec */
     struct vm_barriers *barriers; /* private to barrier.c */
     struct vm_ops_block *ops;     /* private to ops_*.c; null at first */
     struct vm_watch *watch;       /* exec/hooks.h: per host thread; null: no checks or counters */
@@ -259,6 +261,7 @@ struct vm_launch {
     uint32_t cluster[3]; /* %cluster_nctaid */
     int n_cluster;
     bool explicit_cluster;
+    int registers;          /* of a thread when it starts, for setmaxnreg; 0: the kernel does not say */
     int n_threads, n_warps; /* of a block */
     uint64_t static_shared, dynamic_shared, shared_bytes, shared_reach;
     uint64_t step_limit, stack_limit;

@@ -123,6 +123,9 @@ bool vm_block_begin(vm_block *block, uint64_t order)
     place_block(block);
     block->ended = block->waited = block->triggered = false;
     block->clock = block->progress = 0;
+    block->free_registers = 0;
+    for (int w = 0; w < block->n_warps; w++)
+        block->registers[w] = (uint16_t)launch->registers;
     if (block->shared_reach)
         memset(block->shared, 0, block->shared_reach);
     vm_barriers_reset(block);

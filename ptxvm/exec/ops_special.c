@@ -259,6 +259,29 @@ static vm_result exec_trap(vm_warp *warp, const vm_op *op, uint32_t mask)
     return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_TRAP, "%s", pvm_opcode_name(op->inst->op));
 }
 
+/* setmaxnreg: what one warp gives back another may take; it waits until there is enough. A warpgroup executes it as a whole, so
+ * each of its warps counts for itself. Nothing happens if the registers at the start are not known. */
+static vm_result exec_setmaxnreg(vm_warp *warp, const vm_op *op, uint32_t mask)
+{
+    vm_block *block = warp->block;
+    uint16_t *have = &block->registers[warp->index];
+    const bool more = op->inst->mod[S_SUB] == M_inc;
+    const uint32_t want = (uint32_t)op->operand[0].bits;
+    if (!block->launch->registers)
+        return VM_NEXT;
+    if (more ? want < *have : want > *have)
+        return vm_fault(warp, op, vm_first(mask), PTXVM_ERROR_EXECUTION,
+                        "setmaxnreg.%s to %u registers: the threads have %u", more ? "inc" : "dec", want,
+                        *have);
+    if (more && want - *have > block->free_registers)
+        return VM_BLOCK;
+    block->free_registers = block->free_registers + *have - want;
+    *have = (uint16_t)want;
+    if (!more)
+        vm_wake(block);
+    return VM_NEXT;
+}
+
 /* While the launch in front has not ended, wait blocks; vm_overlap_land lets it go on. */
 static vm_result exec_griddepcontrol(vm_warp *warp, const vm_op *op, uint32_t mask)
 {
@@ -295,6 +318,9 @@ bool ops_find_misc(vm_op *op)
     case OP_trap:
     case OP_brkpt:
         op->exec = exec_trap;
+        break;
+    case OP_setmaxnreg:
+        op->exec = exec_setmaxnreg;
         break;
     case OP_griddepcontrol:
         op->exec = exec_griddepcontrol;

@@ -181,6 +181,24 @@ static ptxvm_status check_params(ptxvm *vm, const pvm_function *f, const void *p
     return PTXVM_OK;
 }
 
+/* The registers of a thread when the kernel starts, as far as its directives determine them: .maxnreg, or an SM's share of
+ * .maxntid and .minnctapersm. */
+static int registers_at_start(const pvm_function *f)
+{
+    enum { OF_SM = 65536, MOST = 255 };
+    if (f->maxnreg)
+        return f->maxnreg;
+    if (!f->maxntid[0] && !f->reqntid[0])
+        return 0;
+    int64_t threads = f->minnctapersm ? f->minnctapersm : 1;
+    for (int i = 0; i < 3; i++) {
+        int n = f->maxntid[0] ? f->maxntid[i] : f->reqntid[i];
+        threads *= n ? n : 1;
+    }
+    int64_t share = OF_SM / threads / 8 * 8;
+    return share > MOST ? MOST / 8 * 8 : (int)share;
+}
+
 /* ---- The launch ---- */
 
 /* A cooperative launch has a workspace for its barriers: cooperative groups find it through %envreg1 and
@@ -209,6 +227,7 @@ static uint64_t shared_reach(const ptxvm *vm, uint64_t bytes)
 static void fill_launch(vm_launch *launch, const vm_kernel *kernel, const ptxvm_launch_config *c)
 {
     launch->kernel = kernel;
+    launch->registers = registers_at_start(kernel->function);
     launch->n_blocks = 1;
     launch->n_threads = launch->n_cluster = 1;
     for (int i = 0; i < 3; i++) {

@@ -21,9 +21,20 @@ static void swallow(void *user, const char *text, size_t length)
     *(unsigned *)user += length ? (unsigned char)text[length - 1] : 0; /* so that every byte must be there */
 }
 
-static ptxvm *device(unsigned *sum)
+/* The SM that a text is for, as far as it needs that very one. */
+static const char *sm_of(const char *text, size_t size)
 {
-    ptxvm_config config = {.sm = "sm_120a",
+    static const char *const names[] = {"sm_90a", "sm_100a", "sm_103a"};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (size_t i = 0, length = strlen(names[n]); i + length <= size; i++)
+            if (memcmp(text + i, names[n], length) == 0)
+                return names[n];
+    return "sm_120a";
+}
+
+static ptxvm *device(const char *sm, unsigned *sum)
+{
+    ptxvm_config config = {.sm = sm,
                            .threads = 1,
                            .seed = 1,
                            .step_limit = 3000,
@@ -62,13 +73,14 @@ static void fill_params(uint64_t *params, ptxvm_address buffer)
         params[i] = i % 3 == 2 ? i : buffer + 1024 * (i % 3);
 }
 
-static void run(ptxvm *vm, ptxvm_kernel *kernel)
+/* Twice: the second launch overlaps with the first. */
+static void run(ptxvm *vm, ptxvm_kernel *kernel, uint32_t threads)
 {
     uint64_t params[PARAMS_MOST / 8];
     ptxvm_address buffer = 0;
     ptxvm_kernel_info info;
     ptxvm_kernel_get_info(kernel, &info);
-    ptxvm_launch_config launch = {.grid = {2, 1, 1}, .block = {40, 1, 1}, .shared_bytes = 1024};
+    ptxvm_launch_config launch = {.grid = {2, 1, 1}, .block = {threads, 1, 1}, .shared_bytes = 1024};
     for (int i = 0; i < 3 && info.reqntid[0]; i++)
         launch.block[i] = info.reqntid[i] ? (uint32_t)info.reqntid[i] : 1;
     if (info.param_bytes > sizeof params || ptxvm_alloc(vm, BUFFER_BYTES, &buffer))
@@ -76,17 +88,21 @@ static void run(ptxvm *vm, ptxvm_kernel *kernel)
     fill_params(params, buffer);
     ptxvm_status status = ptxvm_launch(vm, kernel, &launch, params, info.param_bytes);
     check(vm, status);
+    launch.programmatic = true;
+    check(vm, ptxvm_launch(vm, kernel, &launch, params, info.param_bytes));
     ptxvm_free(vm, buffer);
 }
 
 static void load_and_run(const char *text, size_t size)
 {
     unsigned sum = 0;
-    ptxvm *vm = device(&sum);
+    const char *sm = sm_of(text, size);
+    const uint32_t threads = strcmp(sm, "sm_120a") ? 128 : 40; /* a warpgroup */
+    ptxvm *vm = device(sm, &sum);
     ptxvm_module *module = NULL;
     check(vm, ptxvm_module_load(vm, text, size, &module));
     for (int i = 0; i < ptxvm_module_kernel_count(module) && i < KERNELS_MOST; i++)
-        run(vm, ptxvm_module_kernel_at(module, i));
+        run(vm, ptxvm_module_kernel_at(module, i), threads);
     ptxvm_destroy(vm);
 }
 

@@ -27,9 +27,11 @@ static int write_seed(const char *folder, int number, int start)
     const form_table *table = form_table_get();
     char path[4096], body[4096], kernel[8192];
     form_text b = {body, body + sizeof body}, k = {kernel, kernel + sizeof kernel};
+    const form *f = &table->forms[number];
+    form_put_header(&k, f->needs, form_version(f));
     form_put(&k, ".global .align 128 .b8 g[1024];\n");
     put_start(&b, start);
-    form_put_example(&b, table, &table->forms[number], form_plan_plain);
+    form_put_example(&b, table, f, form_plan_plain);
     form_put_kernel(&k, 0, body);
     snprintf(path, sizeof path, "%s/%s_%d.ptx", folder, starts[start].name, number);
     FILE *file = fopen(path, "w");
