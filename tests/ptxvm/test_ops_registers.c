@@ -50,9 +50,10 @@ TEST_ROWS(SetMaxNReg, Pool, tests)
 TEST_CASE(SetMaxNReg, TakersWait)
 {
     static const char text[] = KERNEL(
-        THREE, "@!p0 bra TAKE; mov.u32 r3, 0; LOOP: add.u32 r3, r3, 1; setp.lt.u32 p3, r3, 1000; @p3 bra LOOP; "
-               "st.shared.u32 [given], 9; setmaxnreg.dec.sync.aligned.u32 24; bra DONE;\nTAKE: "
-               "setmaxnreg.inc.sync.aligned.u32 240; ld.shared.u32 r2, [given];\nDONE:");
+        THREE,
+        "@!p0 bra TAKE; mov.u32 r3, 0; LOOP: add.u32 r3, r3, 1; setp.lt.u32 p3, r3, 1000; @p3 bra LOOP; "
+        "st.shared.u32 [given], 9; setmaxnreg.dec.sync.aligned.u32 24; bra DONE;\nTAKE: "
+        "setmaxnreg.inc.sync.aligned.u32 240; ld.shared.u32 r2, [given];\nDONE:");
     for (uint64_t seed = 0; seed < 8; seed++) {
         uint32_t out[THREADS] = {0};
         ptxvm_config config = {.sm = "sm_90a", .seed = seed};
