@@ -171,9 +171,11 @@ static bool wants_trace(void)
 static enum ggml_status backend_compute(ggml_backend_t backend, struct ggml_cgraph *graph)
 {
     (void)backend;
+    static uint64_t graphs;
     run r = {.engine = the_engine()};
     enum ggml_status status = GGML_STATUS_SUCCESS;
     engine_lock(r.engine);
+    r.graph = ++graphs;
     for (int i = 0; i < ggml_graph_n_nodes(graph) && status == GGML_STATUS_SUCCESS; i++) {
         const struct ggml_tensor *t = ggml_graph_node(graph, i);
         if ((t->flags & GGML_TENSOR_FLAG_COMPUTE) && !run_node(&r, t)) {

@@ -32,7 +32,7 @@ struct engine {
 
 static engine the_engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void last_error(char *text, size_t size, qdnnStatus_t status)
+void qdnn_reason(char *text, size_t size, qdnnStatus_t status)
 {
     char message[200];
     qdnnGetLastErrorString(message, sizeof message);
@@ -53,7 +53,7 @@ engine *engine_get(const char **why)
             fprintf(stderr, "qdnn: QDNN_GGML_MODE is '%s'; it must be exact or tensor: using exact\n", mode);
         qdnnStatus_t status = qdnnCreate(&e->handle);
         if (status != QDNN_STATUS_SUCCESS)
-            last_error(reason, sizeof reason, status);
+            qdnn_reason(reason, sizeof reason, status);
     }
     pthread_mutex_unlock(&e->lock);
     *why = reason;
@@ -63,6 +63,11 @@ engine *engine_get(const char **why)
 qdnnHandle_t engine_lock(engine *e)
 {
     pthread_mutex_lock(&e->lock);
+    return e->handle;
+}
+
+qdnnHandle_t engine_handle(engine *e)
+{
     return e->handle;
 }
 
@@ -112,8 +117,67 @@ bool run_copy(run *r, void *to, const void *from, size_t bytes)
     qdnnStatus_t status = qdnnCopyOnDevice(r->engine->handle, to, from, bytes);
     if (status == QDNN_STATUS_SUCCESS)
         return true;
-    last_error(r->why, sizeof r->why, status);
+    qdnn_reason(r->why, sizeof r->why, status);
     return false;
+}
+
+/* ---- Constants ---- */
+
+typedef struct constant {
+    const void *at; /* on the device */
+    size_t bytes;
+    struct constant *next;
+    unsigned char content[];
+} constant;
+
+static constant *make_constant(engine *e, const void *content, size_t bytes)
+{
+    void *at;
+    constant *c = malloc(sizeof *c + bytes);
+    if (!c || qdnnMalloc(e->handle, &at, bytes) != QDNN_STATUS_SUCCESS) {
+        free(c);
+        return NULL;
+    }
+    *c = (constant){.at = at, .bytes = bytes};
+    memcpy(c->content, content, bytes);
+    if (qdnnCopyToDevice(e->handle, at, content, bytes) == QDNN_STATUS_SUCCESS)
+        return c;
+    qdnnFree(e->handle, at);
+    free(c);
+    return NULL;
+}
+
+const void *run_constant(run *r, const void *content, size_t bytes)
+{
+    static constant *constants; /* behind the lock */
+    for (constant *c = constants; c; c = c->next)
+        if (c->bytes == bytes && memcmp(c->content, content, bytes) == 0)
+            return c->at;
+    constant *c = make_constant(r->engine, content, bytes);
+    if (!c)
+        return NULL;
+    c->next = constants;
+    constants = c;
+    return c->at;
+}
+
+const void *run_iota(run *r, int64_t count)
+{
+    static const void *at; /* behind the lock */
+    static int64_t known;
+    if (count <= known)
+        return at;
+    int64_t size = count < 4096 ? 4096 : planned_rows(count);
+    int32_t *numbers = malloc((size_t)size * sizeof *numbers);
+    if (!numbers)
+        return NULL;
+    for (int64_t i = 0; i < size; i++)
+        numbers[i] = (int32_t)i;
+    const void *made = run_constant(r, numbers, (size_t)size * sizeof *numbers);
+    free(numbers);
+    if (made)
+        at = made, known = size;
+    return made;
 }
 
 /* ---- Plans ---- */
@@ -136,7 +200,7 @@ static kept_plan *make_plan(engine *e, const plan_request *request)
     if (status == QDNN_STATUS_SUCCESS)
         status = qdnnGetPlanWorkspaceSize(k->plan, &k->workspace);
     if (status != QDNN_STATUS_SUCCESS)
-        last_error(k->why, sizeof k->why, status);
+        qdnn_reason(k->why, sizeof k->why, status);
     return k;
 }
 
@@ -171,7 +235,7 @@ bool run_plan(run *r, const plan_request *request, int64_t rows, const qdnnBindi
             ? qdnnExecute(e->handle, k->plan, bindings, count, workspace, e->workspace.bytes)
             : qdnnExecuteRows(e->handle, k->plan, rows, bindings, count, workspace, e->workspace.bytes);
     if (status != QDNN_STATUS_SUCCESS)
-        last_error(r->why, sizeof r->why, status);
+        qdnn_reason(r->why, sizeof r->why, status);
     return status == QDNN_STATUS_SUCCESS;
 }
 
@@ -183,117 +247,54 @@ int64_t planned_rows(int64_t rows)
     return planned;
 }
 
-/* ---- Descriptors ---- */
-
-static void note(shapes *s, qdnnStatus_t status)
-{
-    if (s->status == QDNN_STATUS_SUCCESS)
-        s->status = status;
-}
-
-qdnnTensorDescriptor_t shapes_add(shapes *s, qdnnDataType_t type, int rank, const int64_t *dims,
-                                  const int64_t *strides)
-{
-    qdnnTensorDescriptor_t *t = &s->tensor[s->n++];
-    note(s, qdnnCreateTensorDescriptor(t));
-    if (*t)
-        note(s, qdnnSetTensorDescriptor(*t, type, rank, dims, strides));
-    return *t;
-}
-
-qdnnTensorDescriptor_t shapes_matrix(shapes *s, qdnnDataType_t type, int64_t rows, int64_t columns,
-                                     int64_t stride)
-{
-    return shapes_add(s, type, 2, (int64_t[]){rows, columns}, (int64_t[]){stride, 1});
-}
-
-qdnnQuantDescriptor_t shapes_weights(shapes *s, qdnnWeights_t weights)
-{
-    note(s, qdnnCreateQuantDescriptor(&s->quant));
-    if (s->quant)
-        note(s, qdnnSetQuantWeights(s->quant, weights, 0));
-    return s->quant;
-}
-
-qdnnStatus_t shapes_free(shapes *s, qdnnStatus_t status)
-{
-    for (int i = 0; i < s->n; i++)
-        qdnnDestroyTensorDescriptor(s->tensor[i]);
-    qdnnDestroyQuantDescriptor(s->quant);
-    return s->status == QDNN_STATUS_SUCCESS ? status : s->status;
-}
-
-/* ---- Tensors of ggml ---- */
-
-static const struct {
-    enum ggml_type type;
-    qdnnWeights_t weights;
-    qdnnDataType_t data; /* 0: not plain numbers */
-} types[] = {
-    {GGML_TYPE_F32, QDNN_WEIGHTS_F32, QDNN_DATA_F32},    {GGML_TYPE_F16, QDNN_WEIGHTS_F16, QDNN_DATA_F16},
-    {GGML_TYPE_BF16, QDNN_WEIGHTS_BF16, QDNN_DATA_BF16}, {GGML_TYPE_Q4_0, QDNN_WEIGHTS_GGUF_Q4_0, 0},
-    {GGML_TYPE_Q4_1, QDNN_WEIGHTS_GGUF_Q4_1, 0},         {GGML_TYPE_Q5_0, QDNN_WEIGHTS_GGUF_Q5_0, 0},
-    {GGML_TYPE_Q5_1, QDNN_WEIGHTS_GGUF_Q5_1, 0},         {GGML_TYPE_Q8_0, QDNN_WEIGHTS_GGUF_Q8_0, 0},
-    {GGML_TYPE_Q2_K, QDNN_WEIGHTS_GGUF_Q2_K, 0},         {GGML_TYPE_Q3_K, QDNN_WEIGHTS_GGUF_Q3_K, 0},
-    {GGML_TYPE_Q4_K, QDNN_WEIGHTS_GGUF_Q4_K, 0},         {GGML_TYPE_Q5_K, QDNN_WEIGHTS_GGUF_Q5_K, 0},
-    {GGML_TYPE_Q6_K, QDNN_WEIGHTS_GGUF_Q6_K, 0},         {GGML_TYPE_IQ4_NL, QDNN_WEIGHTS_GGUF_IQ4_NL, 0},
-    {GGML_TYPE_IQ4_XS, QDNN_WEIGHTS_GGUF_IQ4_XS, 0},     {GGML_TYPE_TQ1_0, QDNN_WEIGHTS_GGUF_TQ1_0, 0},
-    {GGML_TYPE_TQ2_0, QDNN_WEIGHTS_GGUF_TQ2_0, 0},       {GGML_TYPE_MXFP4, QDNN_WEIGHTS_GGUF_MXFP4, 0},
-    {GGML_TYPE_NVFP4, QDNN_WEIGHTS_GGUF_NVFP4, 0},       {GGML_TYPE_Q1_0, QDNN_WEIGHTS_GGUF_Q1_0, 0},
-    {GGML_TYPE_Q2_0, QDNN_WEIGHTS_GGUF_Q2_0, 0},         {GGML_TYPE_IQ1_S, QDNN_WEIGHTS_GGUF_IQ1_S, 0},
-    {GGML_TYPE_IQ1_M, QDNN_WEIGHTS_GGUF_IQ1_M, 0},       {GGML_TYPE_IQ2_XXS, QDNN_WEIGHTS_GGUF_IQ2_XXS, 0},
-    {GGML_TYPE_IQ2_XS, QDNN_WEIGHTS_GGUF_IQ2_XS, 0},     {GGML_TYPE_IQ2_S, QDNN_WEIGHTS_GGUF_IQ2_S, 0},
-    {GGML_TYPE_IQ3_XXS, QDNN_WEIGHTS_GGUF_IQ3_XXS, 0},   {GGML_TYPE_IQ3_S, QDNN_WEIGHTS_GGUF_IQ3_S, 0},
-};
-enum { TYPES = sizeof types / sizeof types[0] };
-
-bool plain_type(enum ggml_type type, qdnnDataType_t *out)
-{
-    for (int i = 0; i < TYPES; i++)
-        if (types[i].type == type && types[i].data) {
-            *out = types[i].data;
-            return true;
-        }
-    return false;
-}
-
-bool weights_type(enum ggml_type type, qdnnWeights_t *out)
-{
-    for (int i = 0; i < TYPES; i++)
-        if (types[i].type == type) {
-            *out = types[i].weights;
-            return true;
-        }
-    return false;
-}
-
-bool is_packed_row(const struct ggml_tensor *t)
-{
-    return t->nb[0] == ggml_type_size(t->type);
-}
-
-bool rows_are_uniform(const struct ggml_tensor *t)
-{
-    return (t->ne[2] == 1 || t->nb[2] == t->nb[1] * (size_t)t->ne[1]) &&
-           (t->ne[3] == 1 || t->nb[3] == t->nb[2] * (size_t)t->ne[2]);
-}
-
-void *row_at(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3)
-{
-    return (char *)t->data + (size_t)i1 * t->nb[1] + (size_t)i2 * t->nb[2] + (size_t)i3 * t->nb[3];
-}
-
 /* ---- Operations ---- */
 
 static const struct {
     enum ggml_op op;
     operation *run;
 } operations[] = {
-    {GGML_OP_MUL_MAT, op_mul_mat},   {GGML_OP_MUL_MAT_ID, op_mul_mat_id},
-    {GGML_OP_GET_ROWS, op_get_rows}, {GGML_OP_SOFT_MAX, op_soft_max},
-    {GGML_OP_TOP_K, op_top_k},       {GGML_OP_ARGMAX, op_argmax},
-    {GGML_OP_ARGSORT, op_argsort},   {GGML_OP_CPY, op_copy},
-    {GGML_OP_CONT, op_copy},         {GGML_OP_DUP, op_copy},
+    {GGML_OP_MUL_MAT, op_mul_mat},
+    {GGML_OP_MUL_MAT_ID, op_mul_mat_id},
+    {GGML_OP_FLASH_ATTN_EXT, op_flash_attention},
+    {GGML_OP_ROPE, op_rope},
+    {GGML_OP_ROPE_BACK, op_rope},
+    {GGML_OP_RMS_NORM, op_norm},
+    {GGML_OP_NORM, op_norm},
+    {GGML_OP_GROUP_NORM, op_group_norm},
+    {GGML_OP_L2_NORM, op_sums},
+    {GGML_OP_SUM_ROWS, op_sums},
+    {GGML_OP_MEAN, op_sums},
+    {GGML_OP_SUM, op_sums},
+    {GGML_OP_ADD, op_binary},
+    {GGML_OP_ADD1, op_binary},
+    {GGML_OP_SUB, op_binary},
+    {GGML_OP_MUL, op_binary},
+    {GGML_OP_DIV, op_binary},
+    {GGML_OP_ADD_ID, op_add_id},
+    {GGML_OP_SCALE, op_each},
+    {GGML_OP_CLAMP, op_each},
+    {GGML_OP_SQR, op_each},
+    {GGML_OP_SQRT, op_each},
+    {GGML_OP_LOG, op_each},
+    {GGML_OP_SIN, op_each},
+    {GGML_OP_COS, op_each},
+    {GGML_OP_LEAKY_RELU, op_each},
+    {GGML_OP_UNARY, op_unary},
+    {GGML_OP_GLU, op_glu},
+    {GGML_OP_GET_ROWS, op_get_rows},
+    {GGML_OP_SET_ROWS, op_set_rows},
+    {GGML_OP_CPY, op_copy},
+    {GGML_OP_CONT, op_copy},
+    {GGML_OP_DUP, op_copy},
+    {GGML_OP_CONCAT, op_concat},
+    {GGML_OP_REPEAT, op_repeat},
+    {GGML_OP_SET, op_set},
+    {GGML_OP_ACC, op_set},
+    {GGML_OP_FILL, op_fill},
+    {GGML_OP_SOFT_MAX, op_soft_max},
+    {GGML_OP_TOP_K, op_top_k},
+    {GGML_OP_ARGMAX, op_argmax},
+    {GGML_OP_ARGSORT, op_argsort},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 

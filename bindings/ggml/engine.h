@@ -2,8 +2,17 @@
  *
  *   backend.c    what ggml sees: the registry, the device, buffers, graphs
  *   engine.c     a handle of qdnn behind a lock, its plans by shape, its scratch memory
+ *   types.c      types of ggml and descriptors of qdnn
+ *   kernels.c    kernels of this backend's own, for what the library has no plan
+ *   places.c     tensors with any strides: walked together, copied
  *   products.c   MUL_MAT, MUL_MAT_ID
- *   rows.c       GET_ROWS, SET_ROWS, copies
+ *   attention.c  FLASH_ATTN_EXT
+ *   rope.c       ROPE
+ *   norms.c      RMS_NORM, NORM, L2_NORM, GROUP_NORM, SUM_ROWS, MEAN, SUM
+ *   pointwise.c  operations on each element of packed rows, by the library's plans
+ *   each.c       operations on each element; bodies.c: what they compute
+ *   rows.c       GET_ROWS, SET_ROWS
+ *   moves.c      CPY, CONT, DUP, CONCAT, REPEAT, SET, ACC
  *   select.c     SOFT_MAX, TOP_K, ARGMAX, ARGSORT
  *
  * An operation has one function, which serves both questions of ggml: "can you compute this?" (it makes the plans and
@@ -17,6 +26,7 @@
 #include <qdnn/qdnn.h>
 
 #include "ggml.h"
+#include "ptxgen/ptx.h"
 
 typedef struct engine engine;
 
@@ -27,6 +37,9 @@ engine *engine_get(const char **why);
 /* Begins and ends the use of the handle by a thread. */
 qdnnHandle_t engine_lock(engine *e);
 void engine_unlock(engine *e);
+qdnnHandle_t engine_handle(engine *e); /* with the engine locked */
+/* The text of a status and of the last error. */
+void qdnn_reason(char *text, size_t size, qdnnStatus_t status);
 
 /* Whether products with 16-bit x and those that may round x to f16 use tensor cores (QDNN_GGML_MODE=tensor). */
 bool engine_is_tensor(const engine *e);
@@ -36,6 +49,7 @@ bool engine_is_tensor(const engine *e);
 typedef struct run {
     engine *engine;
     bool dry;      /* plans are made, nothing is launched; tensors have no data */
+    uint64_t graph; /* the number of the graph that is computed; 0: none */
     char why[256]; /* where false was returned: the reason */
 } run;
 
@@ -57,14 +71,47 @@ bool run_plan(run *r, const plan_request *request, int64_t rows, const qdnnBindi
 
 /* Device memory that is valid until the next operation; null in a dry run, and without memory. Parts of an operation use
  * different slots. */
-enum { SCRATCH_X, SCRATCH_W, SCRATCH_Y, SCRATCH_INDEX, SCRATCH_SLOTS };
+enum {
+    SCRATCH_X,
+    SCRATCH_W,
+    SCRATCH_Y,
+    SCRATCH_INDEX,
+    SCRATCH_K,
+    SCRATCH_V,
+    SCRATCH_COS,
+    SCRATCH_SIN,
+    SCRATCH_SLOTS
+};
 void *run_scratch(run *r, int slot, size_t bytes);
+
+/* Device memory with these bytes, which stays as long as the process: made once for each content. */
+const void *run_constant(run *r, const void *content, size_t bytes);
+/* 0, 1, 2 ... as i32: at least so many. */
+const void *run_iota(run *r, int64_t count);
 
 /* Bytes within the device, in order with everything else. */
 bool run_copy(run *r, void *to, const void *from, size_t bytes);
 
 /* The number of rows that a plan for `rows` of them is made for: few different ones, as a plan serves fewer rows too. */
 int64_t planned_rows(int64_t rows);
+
+/* ---- Kernels of this backend's own ---- */
+
+/* Writes a kernel whose parameters are the pointers and then the numbers, each of 32 bits. The text depends on `spec` alone. */
+typedef void kernel_writer(ptx_builder *b, const int64_t *spec);
+enum { KERNEL_BLOCK = 256, KERNEL_SPEC = 8, KERNEL_NUMBERS = 28, KERNEL_POINTERS = 6 };
+
+typedef struct kernel_request {
+    kernel_writer *write;
+    int64_t spec[KERNEL_SPEC];
+    uint32_t number[KERNEL_NUMBERS];
+    int numbers, pointers;
+    int64_t blocks;
+} kernel_request;
+
+/* Finds or makes the kernel and launches it, unless the run is dry. */
+bool run_kernel(run *r, const kernel_request *request, const void *const *pointers);
+uint32_t float_bits(float x);
 
 /* ---- Tensors of ggml ---- */
 
@@ -79,6 +126,52 @@ bool is_packed_row(const struct ggml_tensor *t);
 bool rows_are_uniform(const struct ggml_tensor *t);
 /* The address of row (i1, i2, i3). */
 void *row_at(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3);
+
+/* Where the elements of a tensor, or of a part of it, lie. */
+typedef struct place {
+    enum ggml_type type;
+    int64_t ne[GGML_MAX_DIMS];
+    size_t nb[GGML_MAX_DIMS];
+    char *data; /* not looked at in a dry run */
+} place;
+place place_of(const struct ggml_tensor *t);
+/* The same dimensions without gaps, in memory of the caller's. */
+place place_packed(const place *p, enum ggml_type type, void *data);
+int64_t place_elements(const place *p);
+bool place_is_packed(const place *p);
+/* Rows of blocks as rows of bytes, which can be copied; others stay as they are. */
+place place_as_bytes(const place *p);
+void *place_row(const place *p, int64_t i2, int64_t i3); /* the address of row (0, i2, i3) */
+
+/* Places that are walked together: the dimensions of the first, the innermost first, as few as possible. The others have the
+ * same size, or one that is repeated. */
+enum { LATTICE_PLACES = 3, LATTICE_RANK = 8 };
+typedef struct lattice {
+    int rank; /* 1 or more */
+    int64_t size[LATTICE_RANK];
+    int64_t stride[LATTICE_PLACES][LATTICE_RANK]; /* in elements */
+} lattice;
+bool lattice_of(run *r, const place *const *places, int count, lattice *out);
+
+/* Copies elements, converting and repeating them; either may have any strides. */
+bool copy_place(run *r, const place *to, const place *from);
+/* Plain numbers without gaps from a tensor in any format. */
+bool convert_place(run *r, const place *to, const struct ggml_tensor *from);
+/* A copy of t in scratch memory if it is not packed; t itself if it is. */
+bool packed_place(run *r, const struct ggml_tensor *t, int slot, place *out);
+
+/* What is computed of an element or two, and up to four numbers. `x` and `z` are f32. */
+typedef ptx_val each_body(ptx_builder *b, ptx_val x, ptx_val z,
+                                 const ptx_val *number);
+enum { EACH_NUMBERS = 4 };
+/* to[i] = body(a[i], c[i]); c may be null. Sizes of a and c may repeat within those of `to`. */
+bool run_each(run *r, each_body *body, const float *numbers, const place *to, const place *a, const place *c);
+
+/* The same by the library's plans, for packed rows; false: it has none for the operation. */
+bool run_pointwise(run *r, const struct ggml_tensor *t);
+
+/* ALiBi: the factors of the mask, by head, for a largest bias of `most`; at most 1024 heads. Null in a dry run. */
+const void *run_slopes(run *r, float most, int64_t heads);
 
 /* Descriptors that live until a plan has been made. */
 typedef struct shapes {
@@ -99,7 +192,11 @@ qdnnStatus_t shapes_free(shapes *s, qdnnStatus_t status); /* returns the first f
 
 typedef bool operation(run *r, const struct ggml_tensor *t);
 operation op_mul_mat, op_mul_mat_id;
-operation op_get_rows, op_copy;
+operation op_flash_attention, op_rope;
+operation op_norm, op_group_norm, op_sums;
+operation op_binary, op_each, op_unary, op_glu, op_add_id;
+operation op_get_rows, op_set_rows;
+operation op_copy, op_concat, op_repeat, op_set, op_fill;
 operation op_soft_max, op_top_k, op_argmax, op_argsort;
 
 /* Asks for or computes a node of a graph. */

@@ -1,7 +1,7 @@
 /* Products: weights in any format of ggml, x as it is or, in mode tensor, rounded to f16. */
 #include "engine.h"
 
-enum { P_WEIGHTS, P_OUTPUTS, P_DEPTH, P_ROWS, P_X_TYPE, P_X_STRIDE, P_Y_STRIDE, P_TENSOR };
+enum { P_WEIGHTS, P_OUTPUTS, P_DEPTH, P_ROWS, P_X_TYPE, P_X_STRIDE, P_Y_STRIDE, P_TENSOR, P_EXPERTS };
 
 static qdnnStatus_t make_product(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
@@ -13,12 +13,16 @@ static qdnnStatus_t make_product(qdnnHandle_t handle, const int64_t *number, qdn
     const int64_t rows = number[P_ROWS], n = number[P_OUTPUTS], k = number[P_DEPTH];
     qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[P_X_TYPE], rows, k,
                                              number[P_X_STRIDE]),
-                           w = shapes_matrix(&s, QDNN_DATA_F32, n, k, k),
+                           w = number[P_EXPERTS] ? shapes_add(&s, QDNN_DATA_F32, 3,
+                                                              (int64_t[]){number[P_EXPERTS], n, k}, NULL)
+                                                 : shapes_matrix(&s, QDNN_DATA_F32, n, k, k),
                            y = shapes_matrix(&s, QDNN_DATA_F32, rows, n, number[P_Y_STRIDE]);
     qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[P_WEIGHTS]);
     if (s.status == QDNN_STATUS_SUCCESS)
         status = qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_ALGORITHM,
                                         number[P_TENSOR] ? QDNN_MATMUL_TENSOR : QDNN_MATMUL_EXACT);
+    if (s.status == QDNN_STATUS_SUCCESS && status == QDNN_STATUS_SUCCESS)
+        status = qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_EXPERTS, number[P_EXPERTS]);
     if (s.status == QDNN_STATUS_SUCCESS && status == QDNN_STATUS_SUCCESS)
         status = qdnnCreateMatmulPlan(handle, matmul, x, w, quant, y, plan);
     qdnnDestroyMatmulDescriptor(matmul);
@@ -31,15 +35,21 @@ typedef struct rows_of_x {
     int64_t stride; /* in elements */
 } rows_of_x;
 
-static bool describe_x(run *r, const struct ggml_tensor *b, rows_of_x *x)
+static bool describe_x(run *r, const place *b, rows_of_x *x)
 {
     if (!plain_type(b->type, &x->type))
         return run_declines(r, "x is of type %s", ggml_type_name(b->type));
-    const size_t size = ggml_type_size(b->type);
-    if (b->nb[0] != size || b->nb[1] % size)
-        return run_declines(r, "the elements of a row of x are not neighbours");
-    x->stride = (int64_t)(b->nb[1] / size);
+    x->stride = (int64_t)(b->nb[1] / ggml_type_size(b->type));
     return true;
+}
+
+/* x as it is if its rows are, else a copy. */
+static bool take_x(run *r, const struct ggml_tensor *b, place *x)
+{
+    *x = place_of(b);
+    if (is_packed_row(b) && b->nb[1] % ggml_type_size(b->type) == 0)
+        return true;
+    return packed_place(r, b, SCRATCH_X, x);
 }
 
 /* y = x W^T for one matrix W and rows of x; pointers are ignored in a dry run. */
@@ -50,23 +60,24 @@ static bool multiply(run *r, const plan_request *request, int64_t rows, const vo
     return run_plan(r, request, rows, bindings, 3);
 }
 
-static bool packed_matrix(const struct ggml_tensor *a)
+/* Rows of weights follow one another, as products read them; matrices may be apart. */
+static bool is_packed_matrix(const struct ggml_tensor *a)
 {
-    return is_packed_row(a) && a->nb[1] == ggml_row_size(a->type, a->ne[0]);
+    return is_packed_row(a) && (a->ne[1] == 1 || a->nb[1] == ggml_row_size(a->type, a->ne[0]));
 }
 
 /* Each matrix of w serves ne2 / ne02 and ne3 / ne03 matrices of x that follow one another. */
-static bool multiply_all(run *r, plan_request *request, const struct ggml_tensor *t)
+static bool multiply_all(run *r, plan_request *request, const place *a, const place *b,
+                         const struct ggml_tensor *t)
 {
-    const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     const int64_t every2 = b->ne[2] / a->ne[2], every3 = b->ne[3] / a->ne[3];
     for (int64_t i3 = 0; i3 < b->ne[3]; i3++)
         for (int64_t i2 = 0; i2 < b->ne[2]; i2++) {
-            if (!multiply(r, request, b->ne[1], row_at(a, 0, i2 / every2, i3 / every3), row_at(b, 0, i2, i3),
+            if (r->dry)
+                return multiply(r, request, b->ne[1], NULL, NULL, NULL);
+            if (!multiply(r, request, b->ne[1], place_row(a, i2 / every2, i3 / every3), place_row(b, i2, i3),
                           row_at(t, 0, i2, i3)))
                 return false;
-            if (r->dry)
-                return true;
         }
     return true;
 }
@@ -75,16 +86,17 @@ bool op_mul_mat(run *r, const struct ggml_tensor *t)
 {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     qdnnWeights_t weights;
+    place w = place_of(a), from;
     rows_of_x x;
     if (!weights_type(a->type, &weights))
         return run_declines(r, "weights of type %s", ggml_type_name(a->type));
-    if (!packed_matrix(a))
-        return run_declines(r, "rows of weights with gaps");
     if (t->type != GGML_TYPE_F32 || !is_packed_row(t))
         return run_declines(r, "a result of type %s, or with gaps", ggml_type_name(t->type));
-    if (!describe_x(r, b, &x))
+    if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, b, &from) ||
+        !describe_x(r, &from, &x))
         return false;
-    const bool one = a->ne[2] == 1 && a->ne[3] == 1 && rows_are_uniform(b) && rows_are_uniform(t);
+    const bool one = a->ne[2] == 1 && a->ne[3] == 1 &&
+                     (place_is_packed(&from) || rows_are_uniform(b)) && rows_are_uniform(t);
     const int64_t rows = one ? ggml_nrows(b) : b->ne[1];
     plan_request request = {.make = make_product,
                             .number = {[P_WEIGHTS] = weights,
@@ -95,11 +107,56 @@ bool op_mul_mat(run *r, const struct ggml_tensor *t)
                                        [P_X_STRIDE] = x.stride,
                                        [P_Y_STRIDE] = (int64_t)(t->nb[1] / sizeof(float)),
                                        [P_TENSOR] = engine_is_tensor(r->engine) && x.type != QDNN_DATA_F32}};
-    return one ? multiply(r, &request, rows, a->data, b->data, t->data) : multiply_all(r, &request, t);
+    return one ? multiply(r, &request, rows, w.data, from.data, t->data)
+               : multiply_all(r, &request, &w, &from, t);
+}
+
+/* ---- Mixtures of experts: rows of x by their experts ---- */
+
+/* x without gaps, a row for each expert that is used: where all of a token's experts have the same, it is repeated. */
+static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x)
+{
+    const struct ggml_tensor *b = t->src[1];
+    const int64_t used = t->src[2]->ne[0];
+    const place from = place_of(b);
+    *x = from;
+    if (b->ne[1] == used && is_packed_row(b) && b->nb[1] % ggml_type_size(b->type) == 0 && rows_are_uniform(b))
+        return true;
+    place repeated = from;
+    repeated.ne[1] = used;
+    *x = place_packed(&repeated, b->type, NULL);
+    x->data = run_scratch(r, SCRATCH_X, (size_t)place_elements(x) * ggml_type_size(b->type));
+    return copy_place(r, x, &from);
 }
 
 bool op_mul_mat_id(run *r, const struct ggml_tensor *t)
 {
-    (void)t;
-    return run_declines(r, "mixtures of experts are not planned yet");
+    const struct ggml_tensor *a = t->src[0], *b = t->src[1], *experts = t->src[2];
+    const int64_t rows = experts->ne[0] * experts->ne[1];
+    qdnnWeights_t weights;
+    place w = place_of(a), from, index;
+    rows_of_x x;
+    if (!weights_type(a->type, &weights))
+        return run_declines(r, "weights of type %s", ggml_type_name(a->type));
+    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || ggml_blck_size(b->type) > 1)
+        return run_declines(r, "a result with gaps, or x of type %s", ggml_type_name(b->type));
+    if ((!ggml_is_contiguous(a) && !packed_place(r, a, SCRATCH_W, &w)) ||
+        !packed_place(r, experts, SCRATCH_INDEX, &index) || !take_expert_rows(r, t, &from) ||
+        !describe_x(r, &from, &x))
+        return false;
+    plan_request request = {.make = make_product,
+                            .number = {[P_WEIGHTS] = weights,
+                                       [P_OUTPUTS] = a->ne[1],
+                                       [P_DEPTH] = a->ne[0],
+                                       [P_ROWS] = planned_rows(rows),
+                                       [P_X_TYPE] = x.type,
+                                       [P_X_STRIDE] = x.stride,
+                                       [P_Y_STRIDE] = a->ne[1],
+                                       [P_EXPERTS] = a->ne[2],
+                                       [P_TENSOR] = engine_is_tensor(r->engine) && x.type != QDNN_DATA_F32}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, from.data, 0},
+                                      {QDNN_OPERAND_CODES, w.data, 0},
+                                      {QDNN_OPERAND_Y, t->data, 0},
+                                      {QDNN_OPERAND_EXPERT_INDEX, index.data, 0}};
+    return run_plan(r, &request, rows, bindings, 4);
 }

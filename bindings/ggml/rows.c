@@ -1,97 +1,212 @@
-/* Rows by index, and copies between types. */
+/* Rows of a table by their numbers: GET_ROWS, SET_ROWS, ADD_ID. */
+#include "bodies.h"
 #include "engine.h"
+
+enum { G_TYPE, G_TO_TYPE, G_INDEX_TYPE, G_TABLE_ROWS, G_COLUMNS, G_ROWS, G_X_STRIDE, G_Y_STRIDE };
+
+static qdnnDataType_t index_type(const struct ggml_tensor *t)
+{
+    return t->type == GGML_TYPE_I64 ? QDNN_DATA_I64 : QDNN_DATA_I32;
+}
+
+static bool is_index(run *r, const struct ggml_tensor *t)
+{
+    if ((t->type == GGML_TYPE_I32 || t->type == GGML_TYPE_I64) && is_packed_row(t))
+        return true;
+    return run_declines(r, "indices that are not i32 or i64, or that have gaps");
+}
 
 /* ---- GET_ROWS ---- */
 
-enum { G_WEIGHTS, G_TABLE_ROWS, G_COLUMNS, G_ROWS };
-
-static qdnnStatus_t make_get_rows(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
+static qdnnStatus_t make_decode_rows(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
     shapes s = {0};
     const int64_t columns = number[G_COLUMNS];
-    qdnnTensorDescriptor_t table = shapes_matrix(&s, QDNN_DATA_F32, number[G_TABLE_ROWS], columns, columns),
-                           y = shapes_matrix(&s, QDNN_DATA_F32, number[G_ROWS], columns, columns);
-    qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[G_WEIGHTS]);
+    qdnnTensorDescriptor_t table = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_TABLE_ROWS],
+                                                 columns, columns),
+                           y = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_ROWS], columns,
+                                             columns);
+    qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[G_TYPE]);
     return shapes_free(&s, s.status ? s.status : qdnnCreateDequantizeRowsPlan(handle, table, quant, y, plan));
+}
+
+static qdnnStatus_t make_gather(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
+{
+    shapes s = {0};
+    qdnnTensorDescriptor_t table = shapes_matrix(&s, (qdnnDataType_t)number[G_TYPE], number[G_TABLE_ROWS],
+                                                 number[G_COLUMNS], number[G_X_STRIDE]),
+                           y = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_ROWS],
+                                             number[G_COLUMNS], number[G_Y_STRIDE]);
+    return shapes_free(&s, s.status ? s.status
+                                    : qdnnCreateGatherPlan(handle, table, (qdnnDataType_t)number[G_INDEX_TYPE],
+                                                           y, plan));
+}
+
+/* The plan of tables whose rows may be apart, or of one in a format, whose rows are packed. */
+static bool plan_get(run *r, const struct ggml_tensor *t, const place *table, plan_request *request)
+{
+    const struct ggml_tensor *index = t->src[1];
+    qdnnDataType_t from, to;
+    qdnnWeights_t weights;
+    *request = (plan_request){.make = make_gather,
+                              .number = {[G_INDEX_TYPE] = index_type(index),
+                                         [G_TABLE_ROWS] = table->ne[1],
+                                         [G_COLUMNS] = table->ne[0],
+                                         [G_ROWS] = planned_rows(index->ne[0])}};
+    const bool is_raw = table->type == t->type && ggml_type_size(t->type) == 4 && ggml_blck_size(t->type) == 1;
+    if (is_raw)
+        from = to = QDNN_DATA_U32;
+    if (is_raw || (plain_type(table->type, &from) && plain_type(t->type, &to))) {
+        request->number[G_TYPE] = from;
+        request->number[G_TO_TYPE] = to;
+        request->number[G_X_STRIDE] = (int64_t)(table->nb[1] / ggml_type_size(table->type));
+        request->number[G_Y_STRIDE] = (int64_t)(t->nb[1] / ggml_type_size(t->type));
+        return true;
+    }
+    if (!weights_type(table->type, &weights) || !plain_type(t->type, &to) || index->type != GGML_TYPE_I32)
+        return run_declines(r, "a table of type %s", ggml_type_name(table->type));
+    request->make = make_decode_rows;
+    request->number[G_TYPE] = weights;
+    request->number[G_TO_TYPE] = to;
+    return true;
 }
 
 bool op_get_rows(run *r, const struct ggml_tensor *t)
 {
-    const struct ggml_tensor *a = t->src[0], *b = t->src[1];
-    qdnnWeights_t weights;
-    if (!weights_type(a->type, &weights))
-        return run_declines(r, "a table of type %s", ggml_type_name(a->type));
-    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || b->type != GGML_TYPE_I32 || !is_packed_row(b))
-        return run_declines(
-            r, "a result that is not f32 without gaps, or indices that are not i32 without gaps");
-    if (!is_packed_row(a) || a->nb[1] != ggml_row_size(a->type, a->ne[0]))
-        return run_declines(r, "a table whose rows have gaps");
-    plan_request request = {
-        .make = make_get_rows,
-        .number = {
-            [G_WEIGHTS] = weights, [G_TABLE_ROWS] = a->ne[1], [G_COLUMNS] = a->ne[0], [G_ROWS] = b->ne[0]}};
-    for (int64_t i2 = 0; i2 < b->ne[2]; i2++)
-        for (int64_t i1 = 0; i1 < b->ne[1]; i1++) {
-            const qdnnBinding_t bindings[] = {{QDNN_OPERAND_CODES, row_at(a, 0, i1, i2), 0},
-                                              {QDNN_OPERAND_ROW_INDEX, row_at(b, i1, i2, 0), 0},
-                                              {QDNN_OPERAND_Y, row_at(t, 0, i1, i2), 0}};
-            if (!run_plan(r, &request, ALL_ROWS, bindings, 3))
-                return false;
+    const struct ggml_tensor *a = t->src[0], *index = t->src[1];
+    place table = place_of(a);
+    plan_request request;
+    if (!is_index(r, index))
+        return false;
+    if (!ggml_is_contiguous(t))
+        return run_declines(r, "a result with gaps");
+    const bool as_it_is = is_packed_row(a) && (ggml_blck_size(a->type) == 1 ||
+                                               a->nb[1] == ggml_row_size(a->type, a->ne[0]));
+    if (!as_it_is && !packed_place(r, a, SCRATCH_W, &table))
+        return false;
+    if (!plan_get(r, t, &table, &request))
+        return false;
+    for (int64_t i2 = 0; i2 < index->ne[2]; i2++)
+        for (int64_t i1 = 0; i1 < index->ne[1]; i1++) {
             if (r->dry)
-                return true;
+                return run_plan(r, &request, index->ne[0], NULL, 0);
+            const bool decodes = request.make == make_decode_rows;
+            const qdnnBinding_t bindings[] = {
+                {decodes ? QDNN_OPERAND_CODES : QDNN_OPERAND_X, place_row(&table, i1 % a->ne[2], i2 % a->ne[3]),
+                 0},
+                {QDNN_OPERAND_ROW_INDEX, row_at(index, i1, i2, 0), 0},
+                {QDNN_OPERAND_Y, row_at(t, 0, i1, i2), 0}};
+            if (!run_plan(r, &request, index->ne[0], bindings, 3))
+                return false;
         }
     return true;
 }
 
-/* ---- CPY, CONT, DUP ---- */
+/* ---- SET_ROWS ---- */
 
-enum { C_WEIGHTS, C_COLUMNS, C_ROWS, C_TYPE };
-
-/* Plain numbers to a format. */
-static qdnnStatus_t make_quantize(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
+static qdnnStatus_t make_scatter(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
     shapes s = {0};
-    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[C_TYPE], number[C_ROWS],
-                                             number[C_COLUMNS], number[C_COLUMNS]);
-    qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[C_WEIGHTS]);
-    return shapes_free(&s, s.status ? s.status : qdnnCreateQuantizePlan(handle, x, quant, plan));
+    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[G_TYPE], number[G_ROWS],
+                                             number[G_COLUMNS], number[G_X_STRIDE]),
+                           table = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_TABLE_ROWS],
+                                                 number[G_COLUMNS], number[G_Y_STRIDE]);
+    return shapes_free(&s, s.status ? s.status
+                                    : qdnnCreateScatterPlan(handle, x, (qdnnDataType_t)number[G_INDEX_TYPE],
+                                                            table, plan));
 }
 
-/* And back. */
-static qdnnStatus_t make_dequantize(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
+static qdnnStatus_t make_quantize_rows(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
     shapes s = {0};
-    qdnnTensorDescriptor_t y = shapes_matrix(&s, (qdnnDataType_t)number[C_TYPE], number[C_ROWS],
-                                             number[C_COLUMNS], number[C_COLUMNS]);
-    qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[C_WEIGHTS]);
-    return shapes_free(&s, s.status ? s.status : qdnnCreateDequantizePlan(handle, y, quant, plan));
+    const int64_t columns = number[G_COLUMNS];
+    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[G_TYPE], number[G_ROWS], columns, columns),
+                           table = shapes_matrix(&s, QDNN_DATA_F32, number[G_TABLE_ROWS], columns, columns);
+    qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[G_TO_TYPE]);
+    return shapes_free(&s,
+                       s.status ? s.status
+                                : qdnnCreateQuantizeRowsPlan(handle, x, quant,
+                                                             (qdnnDataType_t)number[G_INDEX_TYPE], table, plan));
 }
 
-bool op_copy(run *r, const struct ggml_tensor *t)
+static bool plan_set(run *r, const struct ggml_tensor *t, const place *x, plan_request *request)
 {
-    const struct ggml_tensor *from = t->src[0];
-    qdnnWeights_t from_weights, to_weights;
-    qdnnDataType_t plain;
-    if (!ggml_is_contiguous(from) || !ggml_is_contiguous(t))
-        return run_declines(r, "a copy with gaps");
-    if (from->type == t->type)
-        return run_copy(r, t->data, from->data, ggml_nbytes(t));
-    if (!weights_type(from->type, &from_weights) || !weights_type(t->type, &to_weights))
-        return run_declines(r, "%s to %s", ggml_type_name(from->type), ggml_type_name(t->type));
-    const bool reads =
-        plain_type(t->type, &plain); /* any format becomes plain numbers; else plain ones a format */
-    if (!reads && !plain_type(from->type, &plain))
-        return run_declines(r, "one format to another");
-    if (!reads &&
-        from->type ==
-            GGML_TYPE_BF16) /* ggml's own kernels break the many ties of bf16 otherwise than its reference */
-        return run_declines(r, "bf16 to a format");
-    plan_request request = {.make = reads ? make_dequantize : make_quantize,
-                            .number = {[C_WEIGHTS] = reads ? from_weights : to_weights,
-                                       [C_COLUMNS] = reads ? from->ne[0] : t->ne[0],
-                                       [C_ROWS] = ggml_nelements(t) / (reads ? from->ne[0] : t->ne[0]),
-                                       [C_TYPE] = plain}};
-    const qdnnBinding_t bindings[] = {{reads ? QDNN_OPERAND_CODES : QDNN_OPERAND_X, from->data, 0},
-                                      {reads ? QDNN_OPERAND_Y : QDNN_OPERAND_CODES, t->data, 0}};
-    return run_plan(r, &request, ALL_ROWS, bindings, 2);
+    qdnnDataType_t from, to;
+    qdnnWeights_t weights;
+    if (!plain_type(x->type, &from))
+        return run_declines(r, "rows of type %s", ggml_type_name(x->type));
+    *request = (plan_request){.make = make_scatter,
+                              .number = {[G_TYPE] = from,
+                                         [G_INDEX_TYPE] = index_type(t->src[1]),
+                                         [G_TABLE_ROWS] = t->ne[1],
+                                         [G_COLUMNS] = x->ne[0],
+                                         [G_ROWS] = planned_rows(x->ne[1])}};
+    if (plain_type(t->type, &to)) {
+        request->number[G_TO_TYPE] = to;
+        request->number[G_X_STRIDE] = (int64_t)(x->nb[1] / ggml_type_size(x->type));
+        request->number[G_Y_STRIDE] = (int64_t)(t->nb[1] / ggml_type_size(t->type));
+        return true;
+    }
+    if (!weights_type(t->type, &weights) || t->nb[1] != ggml_row_size(t->type, t->ne[0]))
+        return run_declines(r, "a table of type %s, or whose rows have gaps", ggml_type_name(t->type));
+    request->make = make_quantize_rows;
+    request->number[G_TO_TYPE] = weights;
+    return true;
+}
+
+bool op_set_rows(run *r, const struct ggml_tensor *t)
+{
+    const struct ggml_tensor *rows = t->src[0], *index = t->src[1];
+    const bool plain = ggml_blck_size(t->type) == 1;
+    place x = place_of(rows);
+    plan_request request;
+    if (!is_index(r, index))
+        return false;
+    const bool as_it_is = is_packed_row(rows) && (plain || ggml_is_contiguous(rows));
+    if (!as_it_is && !packed_place(r, rows, SCRATCH_X, &x))
+        return false;
+    if (!plan_set(r, t, &x, &request))
+        return false;
+    for (int64_t i3 = 0; i3 < rows->ne[3]; i3++)
+        for (int64_t i2 = 0; i2 < rows->ne[2]; i2++) {
+            if (r->dry)
+                return run_plan(r, &request, x.ne[1], NULL, 0);
+            const qdnnBinding_t bindings[] = {
+                {QDNN_OPERAND_X, place_row(&x, i2, i3), 0},
+                {QDNN_OPERAND_ROW_INDEX, row_at(index, i2 % index->ne[1], i3 % index->ne[2], 0), 0},
+                {plain ? QDNN_OPERAND_Y : QDNN_OPERAND_CODES, row_at(t, 0, i2, i3), 0}};
+            if (!run_plan(r, &request, x.ne[1], bindings, 3))
+                return false;
+        }
+    return true;
+}
+
+/* ---- ADD_ID: a row of the table, by the expert, is added to each row ---- */
+
+bool op_add_id(run *r, const struct ggml_tensor *t)
+{
+    const struct ggml_tensor *a = t->src[0], *table = t->src[1], *experts = t->src[2];
+    const int64_t rows = experts->ne[0] * experts->ne[1];
+    place index;
+    if (t->type != GGML_TYPE_F32 || table->type != GGML_TYPE_F32 || !is_packed_row(table) ||
+        experts->type != GGML_TYPE_I32)
+        return run_declines(r, "rows that are not f32, or a table with gaps");
+    if (!packed_place(r, experts, SCRATCH_INDEX, &index))
+        return false;
+    const place to = place_of(t), from = place_of(a);
+    place chosen = place_packed(&to, GGML_TYPE_F32, NULL);
+    chosen.data = run_scratch(r, SCRATCH_Y, (size_t)place_elements(&to) * sizeof(float));
+    plan_request request = {.make = make_gather,
+                            .number = {[G_TYPE] = QDNN_DATA_F32,
+                                       [G_TO_TYPE] = QDNN_DATA_F32,
+                                       [G_INDEX_TYPE] = QDNN_DATA_I32,
+                                       [G_TABLE_ROWS] = table->ne[1],
+                                       [G_COLUMNS] = table->ne[0],
+                                       [G_ROWS] = planned_rows(rows),
+                                       [G_X_STRIDE] = (int64_t)(table->nb[1] / sizeof(float)),
+                                       [G_Y_STRIDE] = table->ne[0]}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, table->data, 0},
+                                      {QDNN_OPERAND_ROW_INDEX, index.data, 0},
+                                      {QDNN_OPERAND_Y, chosen.data, 0}};
+    return run_plan(r, &request, rows, bindings, 3) && run_each(r, body_add, NULL, &to, &from, &chosen);
 }
