@@ -15,10 +15,30 @@ static const struct {
     const char *name, *operation, *some, *has;
 } operations[] = {
     {"Products", "MUL_MAT", "type_a=q4_K", "MUL_MAT(type_a=q4_K,type_b=f32"},
+    {"PermutedProducts", "MUL_MAT", "type_a=f16,type_b=f32,m=16,n=16.*per=\\[0,2,1,3\\]", "per=[0,2,1,3]"},
+    {"Experts", "MUL_MAT_ID", "type_a=q4_0,type_b=f32,n_mats=4,n_used=2,b=1,m=512,n=1,", "MUL_MAT_ID(type_a=q4_0"},
+    {"Attention", "FLASH_ATTN_EXT",
+     "hsk=64,hsv=64,nh=4,nr23=\\[4,1\\],kv=113,nb=3,.*type_K=(f16|q8_0),type_V=f16.*v_is_view_of_k=0",
+     "FLASH_ATTN_EXT(hsk=64"},
+    {"Norms", "RMS_NORM", "", "RMS_NORM(type=f32"},
+    {"LayerNorms", "NORM", "ne=\\[64,5,4,3\\]", "NORM(type=f32"},
+    {"Rope", "ROPE", "ne_a=\\[128,(32|40),2,1\\],n_dims=(64|128),.*ff=1", "ROPE(type=f32"},
+    {"Sums", "ADD", "", "nr=[1,2,2,2]"},
+    {"Quotients", "DIV", "type=f32", "DIV(type=f32"},
+    {"Gated", "SWIGLU", "", "SWIGLU(type=f16"},
+    {"GatedWithLimit", "SWIGLU_OAI", "", "SWIGLU_OAI(type=f32"},
+    {"Functions", "GELU_ERF", "", "GELU_ERF(type=f32"},
+    {"Logarithms", "SOFTPLUS", "", "SOFTPLUS(type=f32"},
+    {"Sines", "SIN", "", "SIN(type=f32"},
+    {"RowSums", "SUM_ROWS", "", "SUM_ROWS(type=f32"},
     {"Rows", "GET_ROWS", "", "GET_ROWS(type=q8_0"},
-    {"Softmax", "SOFT_MAX", "ne=\\[16,16,1,1\\]", "SOFT_MAX(type=f32"},
+    {"WrittenRows", "SET_ROWS", "type_src=f32,type=(f16|q8_0|q4_0)", "SET_ROWS(type_src=f32,type=q8_0"},
+    {"Softmax", "SOFT_MAX", "ne=\\[16,(2|16),", "max_bias=8"},
     {"Largest", "TOP_K", "ne=\\[12,", "TOP_K(type=f32"},
+    {"Sorted", "ARGSORT", "ne=\\[(16|60),", "order=0"},
     {"Copies", "CPY", "", "CPY(type_src=f32,type_dst=q8_0"},
+    {"Joined", "CONCAT", "", "CONCAT(type=q8_0"},
+    {"Repeated", "REPEAT", "", "REPEAT(type=f32"},
 };
 
 TEST_ROWS(GgmlBackend, Operations, operations)

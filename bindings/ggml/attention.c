@@ -1,4 +1,4 @@
-/* FLASH_ATTN_EXT: the library's attention in mode exact, over keys and values where ggml's cache has them. */
+/* FLASH_ATTN_EXT: the library's attention over keys and values where ggml's cache has them. Mode tensor rounds queries to f16. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ enum {
     A_MASK_STRIDE,
     A_MASK_HEAD,
     A_MASK_HEADS,
-    A_SINKS
+    A_SINKS,
+    A_MODE
 };
 
 static float as_float(int64_t number)
@@ -60,7 +61,7 @@ static qdnnStatus_t make_attention(qdnnHandle_t handle, const int64_t *number, q
 {
     shapes s = {0};
     const qdnnAttention_t attention = {.size = sizeof attention,
-                                       .mode = QDNN_ATTENTION_EXACT,
+                                       .mode = (qdnnAttentionMode_t)number[A_MODE],
                                        .scale = as_float(number[A_SCALE]),
                                        .cap = as_float(number[A_CAP]),
                                        .sees = QDNN_SEES_ALL,
@@ -123,8 +124,8 @@ static bool decoded_cache(run *r, const struct ggml_tensor *t, int slot, place *
     return convert_place(r, out, t) && strides_of(out, &strides[0], &strides[1]);
 }
 
-static bool take_keys_and_values(run *r, const struct ggml_tensor *k, const struct ggml_tensor *v, place places[2],
-                                 int64_t strides[2][2])
+static bool take_keys_and_values(run *r, const struct ggml_tensor *k, const struct ggml_tensor *v,
+                                 place places[2], int64_t strides[2][2])
 {
     bool (*take)(run *, const struct ggml_tensor *, int, place *, int64_t *) =
         k->type == v->type ? take_cache : decoded_cache;
@@ -133,17 +134,18 @@ static bool take_keys_and_values(run *r, const struct ggml_tensor *k, const stru
 
 /* ---- Queries: [size, tokens, heads] of ggml, where tokens lie apart and heads follow one another ---- */
 
-static bool take_queries(run *r, const struct ggml_tensor *q, place *out)
+static bool take_queries(run *r, const struct ggml_tensor *q, enum ggml_type type, place *out)
 {
     place swapped = place_of(q);
     swapped.ne[1] = q->ne[2], swapped.ne[2] = q->ne[1];
     swapped.nb[1] = q->nb[2], swapped.nb[2] = q->nb[1];
     *out = swapped;
     const size_t bytes = ggml_type_size(q->type), head = (size_t)q->ne[0] * bytes;
-    if (q->nb[0] == bytes && (q->ne[2] == 1 || q->nb[2] == head) && q->nb[1] % bytes == 0 &&
-        (q->ne[1] == 1 || q->nb[1] >= head * (size_t)q->ne[2]))
+    if (q->type == type && q->nb[0] == bytes && (q->ne[2] == 1 || q->nb[2] == head) &&
+        q->nb[1] % bytes == 0 && (q->ne[1] == 1 || q->nb[1] >= head * (size_t)q->ne[2]))
         return true;
-    *out = place_packed(&swapped, q->type, run_scratch(r, SCRATCH_X, (size_t)ggml_nelements(q) * bytes));
+    *out = place_packed(&swapped, type, NULL);
+    out->data = run_scratch(r, SCRATCH_X, (size_t)ggml_nelements(q) * ggml_type_size(type));
     return copy_place(r, out, &swapped);
 }
 
@@ -206,11 +208,10 @@ static bool attend(run *r, const struct ggml_tensor *t, const plan_request *requ
     for (int64_t i3 = 0; i3 < x->ne[3]; i3++) {
         if (r->dry)
             return run_plan(r, request, x->ne[2], NULL, 0);
-        qdnnBinding_t bindings[7] = {
-            {QDNN_OPERAND_X, at_3(x, i3), 0},
-            {QDNN_OPERAND_KEYS, at_3(&kv[0], i3 / (x->ne[3] / kv[0].ne[3])), 0},
-            {QDNN_OPERAND_VALUES, at_3(&kv[1], i3 / (x->ne[3] / kv[1].ne[3])), 0},
-            {QDNN_OPERAND_Y, row_at(t, 0, 0, i3), 0}};
+        qdnnBinding_t bindings[7] = {{QDNN_OPERAND_X, at_3(x, i3), 0},
+                                     {QDNN_OPERAND_KEYS, at_3(&kv[0], i3 / (x->ne[3] / kv[0].ne[3])), 0},
+                                     {QDNN_OPERAND_VALUES, at_3(&kv[1], i3 / (x->ne[3] / kv[1].ne[3])), 0},
+                                     {QDNN_OPERAND_Y, row_at(t, 0, 0, i3), 0}};
         int n = 4;
         if (mask)
             bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_MASK, row_at(mask, 0, 0, i3 % mask->ne[3]), 0};
@@ -224,39 +225,71 @@ static bool attend(run *r, const struct ggml_tensor *t, const plan_request *requ
     return true;
 }
 
-bool op_flash_attention(run *r, const struct ggml_tensor *t)
+/* Everything that does not depend on the type of queries. */
+static bool describe(run *r, const struct ggml_tensor *t, place kv[2], plan_request *request)
 {
-    const struct ggml_tensor *q = t->src[0], *k = t->src[1], *v = t->src[2], *mask = t->src[3];
-    qdnnDataType_t x_type;
+    const struct ggml_tensor *q = t->src[0], *k = t->src[1], *v = t->src[2];
     qdnnWeights_t type;
-    place x, kv[2];
     int64_t strides[2][2];
-    if (!plain_type(q->type, &x_type) || !weights_type(k->type, &type) || t->type != GGML_TYPE_F32 ||
-        !ggml_is_contiguous(t))
-        return run_declines(r, "queries of type %s, keys of type %s", ggml_type_name(q->type),
-                            ggml_type_name(k->type));
+    if (!weights_type(k->type, &type) || t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t))
+        return run_declines(r, "keys of type %s, or a result with gaps", ggml_type_name(k->type));
     if (q->ne[2] % k->ne[2] || k->ne[2] != v->ne[2] || q->ne[3] % k->ne[3] || q->ne[3] % v->ne[3])
         return run_declines(r, "heads of keys that do not divide those of queries");
-    if (!take_queries(r, q, &x) || !take_keys_and_values(r, k, v, kv, strides))
+    if (!take_keys_and_values(r, k, v, kv, strides))
         return false;
     weights_type(kv[0].type, &type);
-    plan_request request = {
-        .make = make_attention,
-        .number = {[A_TOKENS] = planned_rows(q->ne[1]),
-                   [A_HEADS] = q->ne[2],
-                   [A_KEY_HEADS] = k->ne[2],
-                   [A_SIZE] = q->ne[0],
-                   [A_VALUE_SIZE] = v->ne[0],
-                   [A_KEYS] = k->ne[1],
-                   [A_TYPE] = type,
-                   [A_KEY_SLOT] = strides[0][0],
-                   [A_KEY_HEAD] = strides[0][1],
-                   [A_VALUE_SLOT] = strides[1][0],
-                   [A_VALUE_HEAD] = strides[1][1],
-                   [A_X_TYPE] = x_type,
-                   [A_X_STRIDE] = q->ne[1] == 1 ? q->ne[0] * q->ne[2] : (int64_t)(x.nb[2] / ggml_type_size(q->type)),
-                   [A_SCALE] = (uint32_t)t->op_params[0],
-                   [A_CAP] = (uint32_t)t->op_params[2],
-                   [A_SINKS] = t->src[4] != NULL}};
-    return add_mask(r, q, mask, as_float((uint32_t)t->op_params[1]), &request) && attend(r, t, &request, &x, kv);
+    *request = (plan_request){.make = make_attention,
+                              .number = {[A_TOKENS] = planned_rows(q->ne[1]),
+                                         [A_HEADS] = q->ne[2],
+                                         [A_KEY_HEADS] = k->ne[2],
+                                         [A_SIZE] = q->ne[0],
+                                         [A_VALUE_SIZE] = v->ne[0],
+                                         [A_KEYS] = k->ne[1],
+                                         [A_TYPE] = type,
+                                         [A_KEY_SLOT] = strides[0][0],
+                                         [A_KEY_HEAD] = strides[0][1],
+                                         [A_VALUE_SLOT] = strides[1][0],
+                                         [A_VALUE_HEAD] = strides[1][1],
+                                         [A_SCALE] = (uint32_t)t->op_params[0],
+                                         [A_CAP] = (uint32_t)t->op_params[2],
+                                         [A_SINKS] = t->src[4] != NULL}};
+    return add_mask(r, q, t->src[3], as_float((uint32_t)t->op_params[1]), request);
+}
+
+static bool add_queries(run *r, const struct ggml_tensor *q, enum ggml_type type, place *x,
+                        plan_request *request)
+{
+    qdnnDataType_t data;
+    if (!plain_type(type, &data))
+        return run_declines(r, "queries of type %s", ggml_type_name(type));
+    if (!take_queries(r, q, type, x))
+        return false;
+    request->number[A_X_TYPE] = data;
+    request->number[A_X_STRIDE] =
+        q->ne[1] == 1 ? q->ne[0] * q->ne[2] : (int64_t)(x->nb[2] / ggml_type_size(type));
+    return true;
+}
+
+/* Whether the library has this attention on tensor cores. */
+static bool has_tensor(const run *r, const struct ggml_tensor *q, plan_request request)
+{
+    run dry = *r;
+    place x;
+    dry.dry = true;
+    request.number[A_MODE] = QDNN_ATTENTION_TENSOR;
+    return engine_is_tensor(r->engine) && q->type == GGML_TYPE_F32 &&
+           add_queries(&dry, q, GGML_TYPE_F16, &x, &request) && run_plan(&dry, &request, ALL_ROWS, NULL, 0);
+}
+
+bool op_flash_attention(run *r, const struct ggml_tensor *t)
+{
+    const struct ggml_tensor *q = t->src[0];
+    plan_request request;
+    place x, kv[2];
+    if (!describe(r, t, kv, &request))
+        return false;
+    const bool tensor = has_tensor(r, q, request);
+    request.number[A_MODE] = tensor ? QDNN_ATTENTION_TENSOR : QDNN_ATTENTION_EXACT;
+    return add_queries(r, q, tensor ? GGML_TYPE_F16 : q->type, &x, &request) &&
+           attend(r, t, &request, &x, kv);
 }

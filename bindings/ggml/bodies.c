@@ -4,9 +4,9 @@
 
 #include "kernels/functions.h"
 
-#define BODY(name) \
-    ptx_val body_##name(__attribute__((unused)) ptx_builder *b, ptx_val x, __attribute__((unused)) ptx_val z, \
-                        __attribute__((unused)) const ptx_val *number)
+#define BODY(name)                                                                                           \
+    ptx_val body_##name(__attribute__((unused)) ptx_builder *b, ptx_val x,                                   \
+                        __attribute__((unused)) ptx_val z, __attribute__((unused)) const ptx_val *number)
 
 static ptx_val f64(ptx_builder *b, uint64_t bits)
 {
@@ -23,30 +23,93 @@ static ptx_val horner(ptx_builder *b, const double *coefficients, int count, ptx
 
 /* ---- Two elements ---- */
 
-BODY(add) { return ptx_add(b, x, z); }
-BODY(sub) { return ptx_sub(b, x, z); }
-BODY(mul) { return ptx_mul(b, x, z); }
-BODY(div) { return ptx_div(b, x, z); }
+BODY(add)
+{
+    return ptx_add(b, x, z);
+}
+BODY(sub)
+{
+    return ptx_sub(b, x, z);
+}
+BODY(mul)
+{
+    return ptx_mul(b, x, z);
+}
+BODY(div)
+{
+    return ptx_div(b, x, z);
+}
 
 /* ---- One ---- */
 
-BODY(number) { return x; }
-BODY(scale) { return ptx_add(b, ptx_mul(b, x, number[0]), number[1]); }
-BODY(clamp) { return ptx_clamp(b, x, number[0], number[1]); }
-BODY(sqr) { return ptx_mul(b, x, x); }
-BODY(sqrt) { return ptx_sqrt(b, x); }
-BODY(abs) { return ptx_abs(b, x); }
-BODY(neg) { return ptx_neg(b, x); }
-BODY(exp) { return emit_exp(b, x); }
-BODY(expm1) { return ptx_add(b, emit_exp(b, x), -1.0f); }
-BODY(tanh) { return emit_tanh(b, x); }
-BODY(sigmoid) { return emit_sigmoid(b, x); }
-BODY(silu) { return emit_silu(b, x); }
-BODY(gelu_tanh) { return emit_gelu_tanh(b, x); }
-BODY(gelu_erf) { return emit_gelu_erf(b, x); }
-BODY(floor) { return ptx_cvt_rmi(b, PTX_F32, x); }
-BODY(ceil) { return ptx_cvt_rpi(b, PTX_F32, x); }
-BODY(trunc) { return ptx_cvt_rzi(b, PTX_F32, x); }
+BODY(number)
+{
+    return x;
+}
+BODY(scale)
+{
+    return ptx_add(b, ptx_mul(b, x, number[0]), number[1]);
+}
+BODY(clamp)
+{
+    return ptx_clamp(b, x, number[0], number[1]);
+}
+BODY(sqr)
+{
+    return ptx_mul(b, x, x);
+}
+BODY(sqrt)
+{
+    return ptx_sqrt(b, x);
+}
+BODY(abs)
+{
+    return ptx_abs(b, x);
+}
+BODY(neg)
+{
+    return ptx_neg(b, x);
+}
+BODY(exp)
+{
+    return emit_exp(b, x);
+}
+BODY(expm1)
+{
+    return ptx_add(b, emit_exp(b, x), -1.0f);
+}
+BODY(tanh)
+{
+    return emit_tanh(b, x);
+}
+BODY(sigmoid)
+{
+    return emit_sigmoid(b, x);
+}
+BODY(silu)
+{
+    return emit_silu(b, x);
+}
+BODY(gelu_tanh)
+{
+    return emit_gelu_tanh(b, x);
+}
+BODY(gelu_erf)
+{
+    return emit_gelu_erf(b, x);
+}
+BODY(floor)
+{
+    return ptx_cvt_rmi(b, PTX_F32, x);
+}
+BODY(ceil)
+{
+    return ptx_cvt_rpi(b, PTX_F32, x);
+}
+BODY(trunc)
+{
+    return ptx_cvt_rzi(b, PTX_F32, x);
+}
 
 BODY(gelu_quick)
 {
@@ -65,8 +128,7 @@ BODY(step)
 
 BODY(sgn)
 {
-    ptx_val negative =
-        ptx_selp(b, ptx_f32(b, -1.0f), ptx_f32(b, 0.0f), ptx_setp(b, PTX_LT, x, 0.0f));
+    ptx_val negative = ptx_selp(b, ptx_f32(b, -1.0f), ptx_f32(b, 0.0f), ptx_setp(b, PTX_LT, x, 0.0f));
     return ptx_selp(b, ptx_f32(b, 1.0f), negative, is_positive(b, x));
 }
 
@@ -136,7 +198,10 @@ static ptx_val emit_log(ptx_builder *b, ptx_val x)
     return ptx_selp(b, ptx_bits(b, PTX_F32, 0x7FFFFFFF), y, ptx_setp(b, PTX_LTU, x, 0.0f));
 }
 
-BODY(log) { return emit_log(b, x); }
+BODY(log)
+{
+    return emit_log(b, x);
+}
 
 BODY(softplus)
 {
@@ -187,11 +252,26 @@ BODY(cos)
 
 /* ---- Gated ---- */
 
-BODY(reglu) { return ptx_mul(b, body_relu(b, x, z, number), z); }
-BODY(geglu) { return ptx_mul(b, emit_gelu_tanh(b, x), z); }
-BODY(swiglu) { return ptx_mul(b, emit_silu(b, x), z); }
-BODY(geglu_erf) { return ptx_mul(b, emit_gelu_erf(b, x), z); }
-BODY(geglu_quick) { return ptx_mul(b, body_gelu_quick(b, x, z, number), z); }
+BODY(reglu)
+{
+    return ptx_mul(b, body_relu(b, x, z, number), z);
+}
+BODY(geglu)
+{
+    return ptx_mul(b, emit_gelu_tanh(b, x), z);
+}
+BODY(swiglu)
+{
+    return ptx_mul(b, emit_silu(b, x), z);
+}
+BODY(geglu_erf)
+{
+    return ptx_mul(b, emit_gelu_erf(b, x), z);
+}
+BODY(geglu_quick)
+{
+    return ptx_mul(b, body_gelu_quick(b, x, z, number), z);
+}
 
 static ptx_val limited(ptx_builder *b, ptx_val z, ptx_val limit)
 {

@@ -97,7 +97,8 @@ static bool add_sizes(run *r, const inner *in, kernel_request *request)
 }
 
 /* Dimensions beyond those of a kernel are walked here. */
-static bool each_inner(run *r, const inner *in, const kernel_request *request, int rank, const char *const *at)
+static bool each_inner(run *r, const inner *in, const kernel_request *request, int rank,
+                       const char *const *at)
 {
     if (rank == in->rank)
         return run_kernel(r, request, (const void *const *)at);
@@ -153,8 +154,11 @@ bool op_binary(run *r, const struct ggml_tensor *t)
     static const struct {
         enum ggml_op op;
         each_body *body;
-    } bodies[] = {{GGML_OP_ADD, body_add}, {GGML_OP_ADD1, body_add}, {GGML_OP_SUB, body_sub},
-                  {GGML_OP_MUL, body_mul}, {GGML_OP_DIV, body_div}};
+    } bodies[] = {{GGML_OP_ADD, body_add},
+                  {GGML_OP_ADD1, body_add},
+                  {GGML_OP_SUB, body_sub},
+                  {GGML_OP_MUL, body_mul},
+                  {GGML_OP_DIV, body_div}};
     const place to = place_of(t), a = place_of(t->src[0]), c = place_of(t->src[1]);
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++)
         if (bodies[i].op == t->op)
@@ -167,8 +171,9 @@ bool op_each(run *r, const struct ggml_tensor *t)
     static const struct {
         enum ggml_op op;
         each_body *body;
-    } bodies[] = {{GGML_OP_SCALE, body_scale}, {GGML_OP_CLAMP, body_clamp}, {GGML_OP_SQR, body_sqr},
-                  {GGML_OP_SQRT, body_sqrt},   {GGML_OP_LOG, body_log},     {GGML_OP_SIN, body_sin},
+    } bodies[] = {{GGML_OP_SCALE, body_scale}, {GGML_OP_CLAMP, body_clamp},
+                  {GGML_OP_SQR, body_sqr},     {GGML_OP_SQRT, body_sqrt},
+                  {GGML_OP_LOG, body_log},     {GGML_OP_SIN, body_sin},
                   {GGML_OP_COS, body_cos},     {GGML_OP_LEAKY_RELU, body_leaky_relu}};
     const place to = place_of(t), a = place_of(t->src[0]);
     float numbers[EACH_NUMBERS];

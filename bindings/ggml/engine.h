@@ -48,9 +48,9 @@ bool engine_is_tensor(const engine *e);
 
 typedef struct run {
     engine *engine;
-    bool dry;      /* plans are made, nothing is launched; tensors have no data */
+    bool dry;       /* plans are made, nothing is launched; tensors have no data */
     uint64_t graph; /* the number of the graph that is computed; 0: none */
-    char why[256]; /* where false was returned: the reason */
+    char why[256];  /* where false was returned: the reason */
 } run;
 
 /* Returns false, with the reason. */
@@ -161,8 +161,7 @@ bool convert_place(run *r, const place *to, const struct ggml_tensor *from);
 bool packed_place(run *r, const struct ggml_tensor *t, int slot, place *out);
 
 /* What is computed of an element or two, and up to four numbers. `x` and `z` are f32. */
-typedef ptx_val each_body(ptx_builder *b, ptx_val x, ptx_val z,
-                                 const ptx_val *number);
+typedef ptx_val each_body(ptx_builder *b, ptx_val x, ptx_val z, const ptx_val *number);
 enum { EACH_NUMBERS = 4 };
 /* to[i] = body(a[i], c[i]); c may be null. Sizes of a and c may repeat within those of `to`. */
 bool run_each(run *r, each_body *body, const float *numbers, const place *to, const place *a, const place *c);

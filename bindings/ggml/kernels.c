@@ -67,8 +67,8 @@ static qdnnStatus_t add_pointers(qdnnProgram_t program, const kernel_request *re
     qdnnStatus_t status = s.status;
     for (int i = 0; i < request->pointers && status == QDNN_STATUS_SUCCESS; i++) {
         arguments[i] = (qdnnProgramArgument_t){.kind = QDNN_KERNEL_ARGUMENT_READ_WRITE};
-        status = qdnnAddTensorToProgram(program, names[i], QDNN_PROGRAM_EXTERNAL, byte, 0,
-                                        &arguments[i].tensor);
+        status =
+            qdnnAddTensorToProgram(program, names[i], QDNN_PROGRAM_EXTERNAL, byte, 0, &arguments[i].tensor);
     }
     return shapes_free(&s, status);
 }

@@ -89,7 +89,8 @@ static bool copy_to_blocks(run *r, const struct ggml_tensor *from, const place *
     place packed;
     if (!place_is_packed(to))
         return run_declines(r, "blocks with gaps are not written");
-    if (from->type == GGML_TYPE_BF16) /* ggml's own kernels break its many ties otherwise than its reference */
+    if (from->type ==
+        GGML_TYPE_BF16) /* ggml's own kernels break its many ties otherwise than its reference */
         return run_declines(r, "bf16 to a format");
     return packed_place(r, from, SCRATCH_X, &packed) && convert_blocks(r, to, &packed);
 }
@@ -165,8 +166,9 @@ bool op_repeat(run *r, const struct ggml_tensor *t)
 static place part_of(const struct ggml_tensor *t)
 {
     const struct ggml_tensor *c = t->src[1];
-    place part = {.type = t->type, .nb = {t->nb[0], (size_t)t->op_params[0], (size_t)t->op_params[1],
-                                          (size_t)t->op_params[2]}};
+    place part = {
+        .type = t->type,
+        .nb = {t->nb[0], (size_t)t->op_params[0], (size_t)t->op_params[1], (size_t)t->op_params[2]}};
     memcpy(part.ne, c->ne, sizeof part.ne);
     if (t->data)
         part.data = (char *)t->data + (size_t)t->op_params[3];

@@ -74,7 +74,8 @@ bool op_group_norm(run *r, const struct ggml_tensor *t)
     if (!ggml_is_contiguous(x) || groups <= 0 || x->ne[2] % groups)
         return run_declines(r, "groups of different sizes, or x with gaps");
     const int64_t columns = x->ne[0] * x->ne[1] * (x->ne[2] / groups);
-    return run_norm(r, QDNN_NORM_LAYER, groups * x->ne[3], columns, columns, t->op_params[1], x->data, t->data);
+    return run_norm(r, QDNN_NORM_LAYER, groups * x->ne[3], columns, columns, t->op_params[1], x->data,
+                    t->data);
 }
 
 /* ---- Sums: a block adds up a row, each thread every 256th element, then a tree ---- */

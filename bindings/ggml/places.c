@@ -126,7 +126,10 @@ static bool copied_types(enum ggml_type from, enum ggml_type to, qdnnDataType_t 
     if (from != to || ggml_blck_size(from) != 1)
         return false;
     const size_t bytes = ggml_type_size(from);
-    *x = *y = bytes == 1 ? QDNN_DATA_U8 : bytes == 2 ? QDNN_DATA_U16 : bytes == 4 ? QDNN_DATA_U32 : QDNN_DATA_U64;
+    *x = *y = bytes == 1   ? QDNN_DATA_U8
+              : bytes == 2 ? QDNN_DATA_U16
+              : bytes == 4 ? QDNN_DATA_U32
+                           : QDNN_DATA_U64;
     return true;
 }
 

@@ -15,8 +15,8 @@ static qdnnStatus_t make_pointwise(qdnnHandle_t handle, const int64_t *number, q
                                              number[W_X_COLUMNS], number[W_X_COLUMNS]),
                            y = shapes_matrix(&s, (qdnnDataType_t)number[W_Y], number[W_ROWS],
                                              number[W_COLUMNS], number[W_COLUMNS]);
-    return shapes_free(
-        &s, s.status ? s.status : qdnnCreatePointwisePlan(handle, &what, x, NULL, y, NULL, plan));
+    return shapes_free(&s,
+                       s.status ? s.status : qdnnCreatePointwisePlan(handle, &what, x, NULL, y, NULL, plan));
 }
 
 /* ---- Which plan ---- */

@@ -43,13 +43,38 @@ static bool describe_x(run *r, const place *b, rows_of_x *x)
     return true;
 }
 
-/* x as it is if its rows are, else a copy. */
-static bool take_x(run *r, const struct ggml_tensor *b, place *x)
+/* Mode tensor rounds x to f16, unless the graph asks for f32, or the weights are f32 themselves. */
+static bool rounds_x(const run *r, const struct ggml_tensor *t)
 {
-    *x = place_of(b);
-    if (is_packed_row(b) && b->nb[1] % ggml_type_size(b->type) == 0)
+    return engine_is_tensor(r->engine) && t->src[1]->type == GGML_TYPE_F32 &&
+           t->src[0]->type != GGML_TYPE_F32 && t->op_params[0] != GGML_PREC_F32;
+}
+
+/* A copy of x without gaps, rounded if that is asked for; `shape` may repeat it. */
+static bool copy_x(run *r, const struct ggml_tensor *t, const place *shape, place *x)
+{
+    const place from = place_of(t->src[1]);
+    const enum ggml_type type = rounds_x(r, t) ? GGML_TYPE_F16 : from.type;
+    *x = place_packed(shape, type, NULL);
+    x->data = run_scratch(r, SCRATCH_X, (size_t)place_elements(shape) * ggml_type_size(type));
+    return copy_place(r, x, &from);
+}
+
+static bool rows_are_packed(const struct ggml_tensor *b)
+{
+    return is_packed_row(b) && b->nb[1] % ggml_type_size(b->type) == 0;
+}
+
+/* x as it is if products can read it. */
+static bool take_x(run *r, const struct ggml_tensor *t, place *x)
+{
+    *x = place_of(t->src[1]);
+    if (ggml_blck_size(x->type) > 1)
+        return run_declines(r, "x is of type %s", ggml_type_name(x->type));
+    if (rows_are_packed(t->src[1]) && !rounds_x(r, t))
         return true;
-    return packed_place(r, b, SCRATCH_X, x);
+    const place shape = *x;
+    return copy_x(r, t, &shape, x);
 }
 
 /* y = x W^T for one matrix W and rows of x; pointers are ignored in a dry run. */
@@ -92,11 +117,11 @@ bool op_mul_mat(run *r, const struct ggml_tensor *t)
         return run_declines(r, "weights of type %s", ggml_type_name(a->type));
     if (t->type != GGML_TYPE_F32 || !is_packed_row(t))
         return run_declines(r, "a result of type %s, or with gaps", ggml_type_name(t->type));
-    if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, b, &from) ||
+    if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, t, &from) ||
         !describe_x(r, &from, &x))
         return false;
-    const bool one = a->ne[2] == 1 && a->ne[3] == 1 &&
-                     (place_is_packed(&from) || rows_are_uniform(b)) && rows_are_uniform(t);
+    const bool one = a->ne[2] == 1 && a->ne[3] == 1 && (place_is_packed(&from) || rows_are_uniform(b)) &&
+                     rows_are_uniform(t);
     const int64_t rows = one ? ggml_nrows(b) : b->ne[1];
     plan_request request = {.make = make_product,
                             .number = {[P_WEIGHTS] = weights,
@@ -113,20 +138,17 @@ bool op_mul_mat(run *r, const struct ggml_tensor *t)
 
 /* ---- Mixtures of experts: rows of x by their experts ---- */
 
-/* x without gaps, a row for each expert that is used: where all of a token's experts have the same, it is repeated. */
+/* x as a row for each expert that is used: where all experts of a token have the same, it is repeated. */
 static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x)
 {
     const struct ggml_tensor *b = t->src[1];
     const int64_t used = t->src[2]->ne[0];
-    const place from = place_of(b);
-    *x = from;
-    if (b->ne[1] == used && is_packed_row(b) && b->nb[1] % ggml_type_size(b->type) == 0 && rows_are_uniform(b))
+    place repeated = place_of(b);
+    *x = repeated;
+    if (b->ne[1] == used && rows_are_packed(b) && rows_are_uniform(b) && !rounds_x(r, t))
         return true;
-    place repeated = from;
     repeated.ne[1] = used;
-    *x = place_packed(&repeated, b->type, NULL);
-    x->data = run_scratch(r, SCRATCH_X, (size_t)place_elements(x) * ggml_type_size(b->type));
-    return copy_place(r, x, &from);
+    return copy_x(r, t, &repeated, x);
 }
 
 bool op_mul_mat_id(run *r, const struct ggml_tensor *t)

@@ -107,19 +107,22 @@ enum { S_DIVISORS };
 static void write_angles(ptx_builder *b, const int64_t *spec)
 {
     ptx_val cos_at = ptx_param_ptr(b, "cosines", 4), sin_at = ptx_param_ptr(b, "sines", 4),
-            positions = ptx_param_ptr(b, "positions", 4), table = ptx_param_ptr(b, "table", 4), divisors = {0};
+            positions = ptx_param_ptr(b, "positions", 4), table = ptx_param_ptr(b, "table", 4),
+            divisors = {0};
     if (spec[S_DIVISORS])
         divisors = ptx_param_ptr(b, "divisors", 4);
     ptx_val n = ptx_param(b, PTX_U32, "n"), pairs = ptx_param(b, PTX_U32, "pairs"),
             tokens = ptx_param(b, PTX_U32, "tokens"), scale = ptx_param(b, PTX_F32, "scale"),
-            cos_factor = ptx_param(b, PTX_F32, "cos_factor"), sin_factor = ptx_param(b, PTX_F32, "sin_factor");
+            cos_factor = ptx_param(b, PTX_F32, "cos_factor"),
+            sin_factor = ptx_param(b, PTX_F32, "sin_factor");
     ptx_val i = ptx_global_index(b);
     ptx_ret_unless(b, ptx_setp(b, PTX_LT, i, n));
     ptx_val token = ptx_div(b, i, pairs), pair = ptx_sub(b, i, ptx_mul(b, token, pairs));
     ptx_val of_pair = ptx_at(b, table, pair, 4 * PAIR_WORDS);
     ptx_val section = ptx_ld_global(b, PTX_U32, of_pair, 0), power = ptx_ld_global(b, PTX_F32, of_pair, 4),
             kept = ptx_ld_global(b, PTX_F32, of_pair, 8);
-    ptx_val position = ptx_ld_global(b, PTX_S32, ptx_at(b, positions, ptx_mad(b, section, tokens, token), 4), 0);
+    ptx_val position =
+        ptx_ld_global(b, PTX_S32, ptx_at(b, positions, ptx_mad(b, section, tokens, token), 4), 0);
     ptx_val angle = ptx_mul(b, ptx_cvt_rn(b, PTX_F32, position), power);
     if (spec[S_DIVISORS])
         angle = ptx_div(b, angle, ptx_ld_global(b, PTX_F32, ptx_at(b, divisors, pair, 4), 0));
@@ -169,9 +172,9 @@ static bool make_angles(run *r, const struct ggml_tensor *t, const rope *o, void
     const void *table = r->dry ? NULL : pair_table(r, o);
     if (!table && !r->dry)
         return run_declines(r, "no device memory for the table of pairs");
-    return run_kernel(r, &request,
-                      (const void *const[]){cosines, sines, positions->data, table,
-                                            divisors ? divisors->data : NULL});
+    return run_kernel(
+        r, &request,
+        (const void *const[]){cosines, sines, positions->data, table, divisors ? divisors->data : NULL});
 }
 
 /* ---- Rotation ---- */
@@ -202,7 +205,8 @@ static bool heads_are_packed(const place *p)
            (p->ne[2] == 1 || p->nb[2] >= head * (size_t)p->ne[1]);
 }
 
-static bool rotate(run *r, const rope *o, const place *x, const place *y, const void *cosines, const void *sines)
+static bool rotate(run *r, const rope *o, const place *x, const place *y, const void *cosines,
+                   const void *sines)
 {
     const size_t bytes = ggml_type_size(x->type);
     const int64_t tokens = x->ne[2], planned = planned_rows(tokens), packed = x->ne[0] * x->ne[1];

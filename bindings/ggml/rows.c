@@ -37,9 +37,9 @@ static qdnnStatus_t make_gather(qdnnHandle_t handle, const int64_t *number, qdnn
                                                  number[G_COLUMNS], number[G_X_STRIDE]),
                            y = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_ROWS],
                                              number[G_COLUMNS], number[G_Y_STRIDE]);
-    return shapes_free(&s, s.status ? s.status
-                                    : qdnnCreateGatherPlan(handle, table, (qdnnDataType_t)number[G_INDEX_TYPE],
-                                                           y, plan));
+    return shapes_free(
+        &s, s.status ? s.status
+                     : qdnnCreateGatherPlan(handle, table, (qdnnDataType_t)number[G_INDEX_TYPE], y, plan));
 }
 
 /* The plan of tables whose rows may be apart, or of one in a format, whose rows are packed. */
@@ -53,7 +53,8 @@ static bool plan_get(run *r, const struct ggml_tensor *t, const place *table, pl
                                          [G_TABLE_ROWS] = table->ne[1],
                                          [G_COLUMNS] = table->ne[0],
                                          [G_ROWS] = planned_rows(index->ne[0])}};
-    const bool is_raw = table->type == t->type && ggml_type_size(t->type) == 4 && ggml_blck_size(t->type) == 1;
+    const bool is_raw =
+        table->type == t->type && ggml_type_size(t->type) == 4 && ggml_blck_size(t->type) == 1;
     if (is_raw)
         from = to = QDNN_DATA_U32;
     if (is_raw || (plain_type(table->type, &from) && plain_type(t->type, &to))) {
@@ -80,8 +81,8 @@ bool op_get_rows(run *r, const struct ggml_tensor *t)
         return false;
     if (!ggml_is_contiguous(t))
         return run_declines(r, "a result with gaps");
-    const bool as_it_is = is_packed_row(a) && (ggml_blck_size(a->type) == 1 ||
-                                               a->nb[1] == ggml_row_size(a->type, a->ne[0]));
+    const bool as_it_is =
+        is_packed_row(a) && (ggml_blck_size(a->type) == 1 || a->nb[1] == ggml_row_size(a->type, a->ne[0]));
     if (!as_it_is && !packed_place(r, a, SCRATCH_W, &table))
         return false;
     if (!plan_get(r, t, &table, &request))
@@ -91,11 +92,10 @@ bool op_get_rows(run *r, const struct ggml_tensor *t)
             if (r->dry)
                 return run_plan(r, &request, index->ne[0], NULL, 0);
             const bool decodes = request.make == make_decode_rows;
-            const qdnnBinding_t bindings[] = {
-                {decodes ? QDNN_OPERAND_CODES : QDNN_OPERAND_X, place_row(&table, i1 % a->ne[2], i2 % a->ne[3]),
-                 0},
-                {QDNN_OPERAND_ROW_INDEX, row_at(index, i1, i2, 0), 0},
-                {QDNN_OPERAND_Y, row_at(t, 0, i1, i2), 0}};
+            const qdnnBinding_t bindings[] = {{decodes ? QDNN_OPERAND_CODES : QDNN_OPERAND_X,
+                                               place_row(&table, i1 % a->ne[2], i2 % a->ne[3]), 0},
+                                              {QDNN_OPERAND_ROW_INDEX, row_at(index, i1, i2, 0), 0},
+                                              {QDNN_OPERAND_Y, row_at(t, 0, i1, i2), 0}};
             if (!run_plan(r, &request, index->ne[0], bindings, 3))
                 return false;
         }
@@ -111,22 +111,23 @@ static qdnnStatus_t make_scatter(qdnnHandle_t handle, const int64_t *number, qdn
                                              number[G_COLUMNS], number[G_X_STRIDE]),
                            table = shapes_matrix(&s, (qdnnDataType_t)number[G_TO_TYPE], number[G_TABLE_ROWS],
                                                  number[G_COLUMNS], number[G_Y_STRIDE]);
-    return shapes_free(&s, s.status ? s.status
-                                    : qdnnCreateScatterPlan(handle, x, (qdnnDataType_t)number[G_INDEX_TYPE],
-                                                            table, plan));
+    return shapes_free(
+        &s, s.status ? s.status
+                     : qdnnCreateScatterPlan(handle, x, (qdnnDataType_t)number[G_INDEX_TYPE], table, plan));
 }
 
 static qdnnStatus_t make_quantize_rows(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
     shapes s = {0};
     const int64_t columns = number[G_COLUMNS];
-    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[G_TYPE], number[G_ROWS], columns, columns),
+    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[G_TYPE], number[G_ROWS], columns,
+                                             columns),
                            table = shapes_matrix(&s, QDNN_DATA_F32, number[G_TABLE_ROWS], columns, columns);
     qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[G_TO_TYPE]);
-    return shapes_free(&s,
-                       s.status ? s.status
-                                : qdnnCreateQuantizeRowsPlan(handle, x, quant,
-                                                             (qdnnDataType_t)number[G_INDEX_TYPE], table, plan));
+    return shapes_free(&s, s.status ? s.status
+                                    : qdnnCreateQuantizeRowsPlan(handle, x, quant,
+                                                                 (qdnnDataType_t)number[G_INDEX_TYPE], table,
+                                                                 plan));
 }
 
 static bool plan_set(run *r, const struct ggml_tensor *t, const place *x, plan_request *request)

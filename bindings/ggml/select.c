@@ -62,8 +62,8 @@ static bool softmax_of(run *r, const plan_request *request, const heads *h)
                                  {QDNN_OPERAND_Y, row_at(t, 0, h->i2, h->i3), 0}};
     int n = 2;
     if (mask)
-        bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_MASK,
-                                        row_at(mask, 0, h->i2 % mask->ne[2], h->i3 % mask->ne[3]), 0};
+        bindings[n++] =
+            (qdnnBinding_t){QDNN_OPERAND_MASK, row_at(mask, 0, h->i2 % mask->ne[2], h->i3 % mask->ne[3]), 0};
     if (h->slopes)
         bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_SLOPE, (const float *)h->slopes + h->i2, 0};
     if (sinks)
@@ -131,8 +131,7 @@ static bool largest(run *r, const struct ggml_tensor *t, const void *x, int64_t 
 {
     const struct ggml_tensor *from = t->src[0];
     plan_request request = {
-        .make = make_top,
-        .number = {[S_ROWS] = ggml_nrows(from), [S_COLUMNS] = from->ne[0], [S_TOP] = top}};
+        .make = make_top, .number = {[S_ROWS] = ggml_nrows(from), [S_COLUMNS] = from->ne[0], [S_TOP] = top}};
     void *values = run_scratch(r, SCRATCH_Y, (size_t)(ggml_nrows(from) * top) * sizeof(float));
     const qdnnBinding_t bindings[] = {
         {QDNN_OPERAND_X, x, 0}, {QDNN_OPERAND_Y, values, 0}, {QDNN_OPERAND_INDEX, t->data, 0}};
