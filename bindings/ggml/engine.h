@@ -122,8 +122,6 @@ bool weights_type(enum ggml_type type, qdnnWeights_t *out);
 
 /* Whether elements along dimension 0 are neighbours. */
 bool is_packed_row(const struct ggml_tensor *t);
-/* Whether dimensions 1 to 3 can be walked as one, with the stride of dimension 1. */
-bool rows_are_uniform(const struct ggml_tensor *t);
 /* The address of row (i1, i2, i3). */
 void *row_at(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3);
 
@@ -139,6 +137,8 @@ place place_of(const struct ggml_tensor *t);
 place place_packed(const place *p, enum ggml_type type, void *data);
 int64_t place_elements(const place *p);
 bool place_is_packed(const place *p);
+/* Whether rows are packed, and dimensions 1 to 3 can be walked as one: with this distance, in elements. */
+bool rows_are_uniform(const place *p, int64_t *stride);
 /* Rows of blocks as rows of bytes, which can be copied; others stay as they are. */
 place place_as_bytes(const place *p);
 void *place_row(const place *p, int64_t i2, int64_t i3); /* the address of row (0, i2, i3) */

@@ -43,10 +43,9 @@ static bool is_f32(run *r, const struct ggml_tensor *t)
 /* Rows of x with one distance from one to the next: as they are, or copied. */
 static bool uniform_rows(run *r, const struct ggml_tensor *x, const void **data, int64_t *stride)
 {
-    place p;
+    place p = place_of(x);
     *data = x->data;
-    *stride = (int64_t)(x->nb[1] / ggml_type_size(x->type));
-    if (is_packed_row(x) && rows_are_uniform(x))
+    if (rows_are_uniform(&p, stride))
         return true;
     *stride = x->ne[0];
     const bool can = packed_place(r, x, SCRATCH_X, &p);

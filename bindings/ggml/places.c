@@ -42,6 +42,23 @@ void *place_row(const place *p, int64_t i2, int64_t i3)
     return p->data + (size_t)i2 * p->nb[2] + (size_t)i3 * p->nb[3];
 }
 
+bool rows_are_uniform(const place *p, int64_t *stride)
+{
+    size_t bytes = 0;
+    int64_t rows = 1;
+    for (int d = 1; d < GGML_MAX_DIMS; d++) {
+        if (p->ne[d] == 1)
+            continue;
+        if (rows == 1)
+            bytes = p->nb[d];
+        else if (p->nb[d] != bytes * (size_t)rows)
+            return false;
+        rows *= p->ne[d];
+    }
+    *stride = rows == 1 ? p->ne[0] : (int64_t)(bytes / ggml_type_size(p->type));
+    return p->nb[0] == ggml_type_size(p->type) && bytes % ggml_type_size(p->type) == 0;
+}
+
 /* ---- Lattices ---- */
 
 /* One more dimension, outside those that are there. */

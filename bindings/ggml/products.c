@@ -29,20 +29,6 @@ static qdnnStatus_t make_product(qdnnHandle_t handle, const int64_t *number, qdn
     return shapes_free(&s, status);
 }
 
-/* The x of a product: where its rows are, of which type, and how far apart. */
-typedef struct rows_of_x {
-    qdnnDataType_t type;
-    int64_t stride; /* in elements */
-} rows_of_x;
-
-static bool describe_x(run *r, const place *b, rows_of_x *x)
-{
-    if (!plain_type(b->type, &x->type))
-        return run_declines(r, "x is of type %s", ggml_type_name(b->type));
-    x->stride = (int64_t)(b->nb[1] / ggml_type_size(b->type));
-    return true;
-}
-
 /* Mode tensor rounds x to f16, unless the graph asks for f32, or the weights are f32 themselves. */
 static bool rounds_x(const run *r, const struct ggml_tensor *t)
 {
@@ -107,47 +93,60 @@ static bool multiply_all(run *r, plan_request *request, const place *a, const pl
     return true;
 }
 
+/* From one row of a matrix to the next, in elements. */
+static int64_t row_stride(const place *p)
+{
+    return p->ne[1] == 1 ? p->ne[0] : (int64_t)(p->nb[1] / ggml_type_size(p->type));
+}
+
 bool op_mul_mat(run *r, const struct ggml_tensor *t)
 {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
     qdnnWeights_t weights;
-    place w = place_of(a), from;
-    rows_of_x x;
+    qdnnDataType_t type;
+    const place to = place_of(t);
+    place w = place_of(a), x;
+    int64_t x_stride, y_stride;
     if (!weights_type(a->type, &weights))
         return run_declines(r, "weights of type %s", ggml_type_name(a->type));
     if (t->type != GGML_TYPE_F32 || !is_packed_row(t))
         return run_declines(r, "a result of type %s, or with gaps", ggml_type_name(t->type));
-    if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, t, &from) ||
-        !describe_x(r, &from, &x))
+    if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, t, &x))
         return false;
-    const bool one = a->ne[2] == 1 && a->ne[3] == 1 && (place_is_packed(&from) || rows_are_uniform(b)) &&
-                     rows_are_uniform(t);
+    if (!plain_type(x.type, &type))
+        return run_declines(r, "x is of type %s", ggml_type_name(x.type));
+    const bool one =
+        a->ne[2] == 1 && a->ne[3] == 1 && rows_are_uniform(&x, &x_stride) && rows_are_uniform(&to, &y_stride);
+    if (!one) {
+        x_stride = row_stride(&x);
+        y_stride = row_stride(&to);
+    }
     const int64_t rows = one ? ggml_nrows(b) : b->ne[1];
     plan_request request = {.make = make_product,
                             .number = {[P_WEIGHTS] = weights,
                                        [P_OUTPUTS] = a->ne[1],
                                        [P_DEPTH] = a->ne[0],
                                        [P_ROWS] = planned_rows(rows),
-                                       [P_X_TYPE] = x.type,
-                                       [P_X_STRIDE] = x.stride,
-                                       [P_Y_STRIDE] = (int64_t)(t->nb[1] / sizeof(float)),
-                                       [P_TENSOR] = engine_is_tensor(r->engine) && x.type != QDNN_DATA_F32}};
-    return one ? multiply(r, &request, rows, w.data, from.data, t->data)
-               : multiply_all(r, &request, &w, &from, t);
+                                       [P_X_TYPE] = type,
+                                       [P_X_STRIDE] = x_stride,
+                                       [P_Y_STRIDE] = y_stride,
+                                       [P_TENSOR] = engine_is_tensor(r->engine) && type != QDNN_DATA_F32}};
+    return one ? multiply(r, &request, rows, w.data, x.data, t->data) : multiply_all(r, &request, &w, &x, t);
 }
 
 /* ---- Mixtures of experts: rows of x by their experts ---- */
 
 /* x as a row for each expert that is used: where all experts of a token have the same, it is repeated. */
-static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x)
+static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x, int64_t *stride)
 {
     const struct ggml_tensor *b = t->src[1];
     const int64_t used = t->src[2]->ne[0];
     place repeated = place_of(b);
     *x = repeated;
-    if (b->ne[1] == used && rows_are_packed(b) && rows_are_uniform(b) && !rounds_x(r, t))
+    if (b->ne[1] == used && rows_are_uniform(x, stride) && !rounds_x(r, t))
         return true;
     repeated.ne[1] = used;
+    *stride = b->ne[0];
     return copy_x(r, t, &repeated, x);
 }
 
@@ -156,27 +155,28 @@ bool op_mul_mat_id(run *r, const struct ggml_tensor *t)
     const struct ggml_tensor *a = t->src[0], *b = t->src[1], *experts = t->src[2];
     const int64_t rows = experts->ne[0] * experts->ne[1];
     qdnnWeights_t weights;
-    place w = place_of(a), from, index;
-    rows_of_x x;
+    qdnnDataType_t type;
+    place w = place_of(a), x, index;
+    int64_t stride;
     if (!weights_type(a->type, &weights))
         return run_declines(r, "weights of type %s", ggml_type_name(a->type));
-    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || ggml_blck_size(b->type) > 1)
+    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || !plain_type(b->type, &type))
         return run_declines(r, "a result with gaps, or x of type %s", ggml_type_name(b->type));
     if ((!ggml_is_contiguous(a) && !packed_place(r, a, SCRATCH_W, &w)) ||
-        !packed_place(r, experts, SCRATCH_INDEX, &index) || !take_expert_rows(r, t, &from) ||
-        !describe_x(r, &from, &x))
+        !packed_place(r, experts, SCRATCH_INDEX, &index) || !take_expert_rows(r, t, &x, &stride) ||
+        !plain_type(x.type, &type))
         return false;
     plan_request request = {.make = make_product,
                             .number = {[P_WEIGHTS] = weights,
                                        [P_OUTPUTS] = a->ne[1],
                                        [P_DEPTH] = a->ne[0],
                                        [P_ROWS] = planned_rows(rows),
-                                       [P_X_TYPE] = x.type,
-                                       [P_X_STRIDE] = x.stride,
+                                       [P_X_TYPE] = type,
+                                       [P_X_STRIDE] = stride,
                                        [P_Y_STRIDE] = a->ne[1],
                                        [P_EXPERTS] = a->ne[2],
-                                       [P_TENSOR] = engine_is_tensor(r->engine) && x.type != QDNN_DATA_F32}};
-    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, from.data, 0},
+                                       [P_TENSOR] = engine_is_tensor(r->engine) && type != QDNN_DATA_F32}};
+    const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x.data, 0},
                                       {QDNN_OPERAND_CODES, w.data, 0},
                                       {QDNN_OPERAND_Y, t->data, 0},
                                       {QDNN_OPERAND_EXPERT_INDEX, index.data, 0}};

@@ -90,12 +90,6 @@ bool is_packed_row(const struct ggml_tensor *t)
     return t->nb[0] == ggml_type_size(t->type);
 }
 
-bool rows_are_uniform(const struct ggml_tensor *t)
-{
-    return (t->ne[2] == 1 || t->nb[2] == t->nb[1] * (size_t)t->ne[1]) &&
-           (t->ne[3] == 1 || t->nb[3] == t->nb[2] * (size_t)t->ne[2]);
-}
-
 void *row_at(const struct ggml_tensor *t, int64_t i1, int64_t i2, int64_t i3)
 {
     return (char *)t->data + (size_t)i1 * t->nb[1] + (size_t)i2 * t->nb[2] + (size_t)i3 * t->nb[3];
