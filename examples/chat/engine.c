@@ -235,6 +235,18 @@ static void digest_prompt(engine *e, const char *hidden, int64_t n)
     }
 }
 
+/* How many of the tokens that are left go into a run. Kernels for many rows compute many, so one that would be half empty leaves the work
+ * to those for fewer; but not to those for one or two, which would read all weights for each. */
+static int64_t choose_rows(const engine *e, int64_t left)
+{
+    const int64_t others = e->bodies[0].g.rows - e->width, n = left < e->batch ? left : e->batch;
+    int i = 0;
+    while (e->bodies[i].g.rows - others < n)
+        i++;
+    const int64_t rows = e->bodies[i].g.rows - others, fewer = i ? e->bodies[i - 1].g.rows - others : 0;
+    return fewer >= 8 && 2 * n <= rows ? fewer : n;
+}
+
 bool engine_read(engine *e, const int32_t *tokens, int64_t count)
 {
     int32_t *all = take((size_t)(count + 1) * sizeof *all);
@@ -251,7 +263,7 @@ bool engine_read(engine *e, const int32_t *tokens, int64_t count)
     ok(qdnnCopyToDevice(e->handle, e->history + e->at, all, (size_t)n * sizeof *all));
     e->pending = false;
     while (done < n && !*e->stop) {
-        const int64_t rows = n - done < e->batch ? n - done : e->batch;
+        const int64_t rows = choose_rows(e, n - done);
         const char *hidden = run_body(e, rows);
         if (e->digest)
             digest_prompt(e, hidden, rows);

@@ -28,7 +28,7 @@ static const char help[] =
     "q4_0, q4_1,\n"
     "                     q5_0, q5_1\n"
     "  --page N           tokens of a page of the cache: 1, 2, 4 ... 256 (64); 0: no pages\n"
-    "  --batch N          tokens of a prompt that are taken in at a time (128)\n"
+    "  --batch N          tokens of a prompt that are taken in at a time, at most (128)\n"
     "  --width N          tokens that are tried at a time, guessed from earlier text; the answer is the same "
     "(1)\n"
     "  --temperature X    0, the default: always the likeliest token\n"

@@ -224,6 +224,7 @@ TEST_CASE(ChatHash, SameInEveryBatchAndOnEverySm)
         "--device vm:sm_120",
         "--device vm:sm_90 --batch 1",
         "--device vm:sm_90 --batch 5",
+        "--device vm:sm_90 --batch 64",
         "--device vm:sm_90 --page 0",
         "--device vm:sm_90 --page 1 --batch 17",
         "--device vm:sm_90 --page 16",
