@@ -146,8 +146,8 @@ engine *engine_open(qdnnHandle_t handle, const model *m, const options *o, volat
     int64_t rows = 0;
     const qdnnDataType_t type = find_data_type(handle, o);
     const bool greedy = is_greedy(&o->sampling), counts = has_penalties(&o->sampling);
-    if (counts && o->width > 1)
-        fail("penalties depend on each token before, so they need --width 1");
+    if (counts && (o->width > 1 || o->others))
+        fail("penalties depend on each token before, and on no others: they need --width 1 and --among 0");
     *e = (engine){.handle = handle, .m = m, .context = m->s.context, .width = o->width, .stop = stop};
     e->cache = cache_make(handle, &m->s, o->cache, o->page, e->context, 1 + o->others);
     graph_head(&e->head, handle, m, o, type, e->width, greedy, counts);

@@ -103,6 +103,8 @@ static int gather(body *s, const matrix *e)
 {
     static const qdnnDataType_t types[] = {QDNN_DATA_F32, QDNN_DATA_F16,
                                            QDNN_DATA_BF16}; /* as QDNN_WEIGHTS_... */
+    if (e->weight.weights > QDNN_WEIGHTS_BF16)
+        fail("%s is neither f32, f16, bf16 nor quantized", e->weight.name);
     const qdnnDataType_t type = types[e->weight.weights];
     const int64_t width = s->m->s.width, dims[] = {s->b.g->rows, width}, all = e->outputs * width;
     const int rows = builder_rows(&s->b, "embedded", type, width);

@@ -42,6 +42,7 @@ TEST_CASE(ChatTalk, Mistakes)
         {CHAT " --model m.gguf --type f64 a", "'f64' is no type of activations", 1},
         {CHAT " --model m.gguf --device nowhere a", "nowhere", 1},
         {CHAT " --model m.gguf --width 2 --presence 1 a", "they need --width 1", 1},
+        {CHAT " --model m.gguf --among 2 --repetition 2 a", "and --among 0", 1},
         {CHAT " --model m.gguf --context 4 'a long prompt'",
          "the conversation is longer than the context of 4 tokens", 1},
         {CHAT " --model m.gguf --logits nowhere/logits a", "nowhere/logits cannot be written", 1},
