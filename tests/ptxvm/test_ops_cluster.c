@@ -180,6 +180,7 @@ static const ops_test Async[] = {
     "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r4], %r21; @!%p1 bra WAIT; xor.b32 %r21, %r21, 1;\n" \
     "ld.shared.b128 %q0, [%r4+16]; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p4, %q0;\n" \
     "@%p4 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r23, %r24, %r25, %r26}, %q0;\n" \
+    "@%p4 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r23, _, %r25, _}, %q0;\n"         \
     "@%p4 clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r20, %q0;\n" \
     "@%p4 setp.ne.u32 %p5, %r20, %r23; @%p5 trap; add.u32 %r20, %r20, %r10; fence.proxy.async.shared::cta;\n" SYNC "@%p4 bra LOOP;\nexit;"
 #define TO_ALL "@%p3 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [%r4+16], [%r4];\n"
