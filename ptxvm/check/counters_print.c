@@ -72,6 +72,23 @@ static void write_sources(FILE *file, const ptxvm_counters *c)
     fputc(']', file);
 }
 
+/* The models of tensor cores that the results rest on and that are not measured: each once. */
+static void write_models(FILE *file, const ptxvm_report *r)
+{
+    int written = 0;
+    fprintf(file, ",\n \"rests_on\": [");
+    for (int i = 0; i < r->n_tensor; i++) {
+        int k = 0;
+        while (k < i && strcmp(r->tensor[k].what, r->tensor[i].what) != 0)
+            k++;
+        if (k < i)
+            continue;
+        fprintf(file, "%s", written++ ? ", " : "");
+        write_string(file, r->tensor[i].what);
+    }
+    fputc(']', file);
+}
+
 bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
 {
     PTXVM_DEFAULT_ENVIRONMENT();
@@ -92,6 +109,7 @@ bool ptxvm_counters_json(const ptxvm *vm, FILE *file)
     for (int i = 0; i < c->n_mma; i++)
         fprintf(file, "%s\"%s\": %" PRIu64, i ? ", " : "", c->mma[i].name, c->mma[i].count);
     fputc('}', file);
+    write_models(file, ptxvm_last_report(vm));
     if (c->lines)
         write_lines(file, c);
     if (c->n_sources)

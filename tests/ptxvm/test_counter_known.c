@@ -144,6 +144,27 @@ TEST_CASE(CounterKnown, NamesOfMma)
     exec_close(&run);
 }
 
+/* Models that are not measured are named, each once; sm_90's f16 is measured, its f64 published. */
+TEST_CASE(CounterPrint, ModelsThatResultsRestOn)
+{
+#define F64_MMA "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {d8,d9}, {d10}, {d11}, {d8,d9};\n"
+    char text[20000];
+    exec_run run = count_run(
+        CHECK_KERNEL("mov.f64 d8, 0d0000000000000000; mov.f64 d9, d8; mov.f64 d10, d8; mov.f64 d11, "
+                     "d8;\nmov.f32 f0, 0f00000000;\n"
+                     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f4,f5,f6,f7}, {r0,r0,r0,r0}, "
+                     "{r0,r0}, {f0,f0,f0,f0};\n" F64_MMA F64_MMA),
+        1, 32, 1);
+    FILE *file = tmpfile();
+    REQUIRE(file != NULL);
+    CHECK(ptxvm_counters_json(run.vm, file));
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    CHECK_HAS(text, "\"rests_on\": [\"f64: published\"]");
+    exec_close(&run);
+}
+
 TEST_CASE(CounterPrint, JsonAndListing)
 {
     char text[20000];
@@ -157,6 +178,7 @@ TEST_CASE(CounterPrint, JsonAndListing)
     fclose(file);
     CHECK(strstr(text, "{\"kernel\": \"k\"") == text);
     CHECK(strstr(text, "\"barriers\": 2") != NULL);
+    CHECK_HAS(text, "\"rests_on\": []");
     CHECK(strstr(text, "diverged 1 times") != NULL);
     CHECK(strstr(text, "*            2   32.00    14  bar.sync 0;") != NULL);
     exec_close(&run);
