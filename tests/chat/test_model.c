@@ -183,25 +183,25 @@ TEST_CASE(ChatModel, TensorCores)
 /* ---- the same bits ---- */
 
 /* What the program prints with these options; the caller frees it. */
-static char *output_of(const char *dir, const char *model, const char *options)
+static char *output_of(const char *dir, const char *text, const char *options)
 {
-    process_result r = process_run("cd %s && %s --model %s --raw --quiet --hash --tokens 12 %s '%s' 2>&1",
-                                   dir, CHAT, model, options, prompt);
+    process_result r = process_run("cd %s && %s --model m.gguf --raw --quiet --hash --tokens 12 %s '%s' 2>&1",
+                                   dir, CHAT, options, text);
     if (!CHECK(r.status == 0) || !CHECK(strstr(r.output, "hash ")))
         FAIL("%s: %s", options, r.output);
-    char *text = r.output;
+    char *output = r.output;
     r.output = NULL;
     process_free(&r);
-    return text;
+    return output;
 }
 
 /* Returns what all of them print; the caller frees it. */
-static char *check_same(const char *dir, const char *model, const char *first, const char *const *others,
+static char *check_same(const char *dir, const char *text, const char *first, const char *const *others,
                         int count)
 {
-    char *expected = output_of(dir, model, first);
+    char *expected = output_of(dir, text, first);
     for (int i = 0; i < count; i++) {
-        char *actual = output_of(dir, model, others[i]);
+        char *actual = output_of(dir, text, others[i]);
         if (!CHECK(strcmp(actual, expected) == 0))
             FAIL("'%s' gives\n%s\nand '%s' gives\n%s", first, expected, others[i], actual);
         free(actual);
@@ -237,7 +237,29 @@ TEST_CASE(ChatHash, SameInEveryBatchAndOnEverySm)
     random_model m;
     char dir[512];
     open_model(&m, dir, kinds[2]);
-    free(check_same(dir, "m.gguf", "--device vm:sm_90", same, LENGTH(same)));
+    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
+    close_model(&m, dir);
+}
+
+/* Several tiles of keys, and a window that leaves some of them. */
+TEST_CASE(ChatHash, SameForLongTexts)
+{
+#ifndef QDNN_PTXVM
+    SKIP(NO_PTXVM);
+#endif
+    static const char *const same[] = {"--device vm:sm_75 --batch 33 --page 2",
+                                       "--device vm:sm_120 --batch 8 --page 0 --width 5",
+                                       "--device vm:sm_80 --batch 300 --page 128 --among 1"};
+    random_model m;
+    char dir[512], text[4 * sizeof prompt + 1] = "";
+    rm_kind kind = kinds[9];
+    kind.window = 100;
+    for (int i = 0; i < 4; i++)
+        strcat(text, prompt);
+    open_model(&m, dir, kind);
+    char *output = check_same(dir, text, "--device vm:sm_90", same, LENGTH(same));
+    CHECK_HAS(output, "logits: 187 x"); /* 4 * 44 tokens, and 11 of the answer */
+    free(output);
     close_model(&m, dir);
 }
 
@@ -252,7 +274,7 @@ TEST_CASE(ChatHash, SameForExperts)
     random_model m;
     char dir[512];
     open_model(&m, dir, kinds[15]);
-    free(check_same(dir, "m.gguf", "--device vm:sm_90", same, LENGTH(same)));
+    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
     close_model(&m, dir);
 }
 
@@ -269,7 +291,7 @@ TEST_CASE(ChatHash, SameInModeTensor)
     random_model m;
     char dir[512];
     open_model(&m, dir, kinds[1]);
-    free(check_same(dir, "m.gguf", "--device vm:sm_80 --mode tensor", same, LENGTH(same)));
+    free(check_same(dir, prompt, "--device vm:sm_80 --mode tensor", same, LENGTH(same)));
     close_model(&m, dir);
 }
 
@@ -289,8 +311,8 @@ TEST_CASE(ChatHash, SameInEveryWidth)
     random_model m;
     char dir[512];
     open_model(&m, dir, kinds[9]);
-    free(check_same(dir, "m.gguf", "--device vm:sm_90", same, LENGTH(same)));
-    free(check_same(dir, "m.gguf", "--device vm:sm_90 --temperature 0.8 --top-k 40 --seed 5", sampled,
+    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
+    free(check_same(dir, prompt, "--device vm:sm_90 --temperature 0.8 --top-k 40 --seed 5", sampled,
                     LENGTH(sampled)));
     close_model(&m, dir);
 }
@@ -311,7 +333,7 @@ TEST_CASE(ChatHash, SameInEveryCache)
         snprintf(one, sizeof one, "--device vm:sm_90 --cache %s --page 8 --among 1", types[i]);
         snprintf(other, sizeof other, "--device vm:sm_80 --cache %s --page 0 --batch 1 --width 3", types[i]);
         const char *const others[] = {other};
-        hashes[i] = check_same(dir, "m.gguf", one, others, 1);
+        hashes[i] = check_same(dir, prompt, one, others, 1);
         for (int k = 0; k < i; k++)
             CHECK(strcmp(hashes[i], hashes[k]) != 0);
     }
@@ -346,7 +368,7 @@ TEST_CASE(ChatHash, TellsApart)
     random_model m;
     open_model(&m, dir, kinds[1]);
     for (int i = 0; i < LENGTH(different); i++) {
-        seen[i] = output_of(dir, "m.gguf", different[i]);
+        seen[i] = output_of(dir, prompt, different[i]);
         for (int k = 0; k < i; k++)
             if (!CHECK(strcmp(hash_in(seen[i]), hash_in(seen[k])) != 0))
                 FAIL("'%s' and '%s'", different[i], different[k]);
