@@ -1,7 +1,11 @@
 /* The kernels of mode tensor against host_ref, on ptxvm as every family of SMs: S as f32, bit for bit, for every format,
  * orientation and kind of groups, with shapes that are multiples of nothing. */
 #include "device/tensor_trial.h"
+#include "ptxgen/sm.h"
+#include "support/checks.h"
 #include "test.h"
+
+#include <stdio.h>
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
@@ -34,6 +38,50 @@ DEVICE_EACH(TensorTile, HostRef, tensor_case_count, tensor_case_name)
          .tile_rows = largest > 32 ? 32 : largest}};
     for (int i = 0; i < LENGTH(shapes) && vm; i++)
         tensor_run_shape(vm, c, family, KERNEL_PRODUCT_TILE, shapes[i], (uint32_t)(index + 100 * i));
+    machine_destroy(vm);
+}
+
+/* ---- Every SM, with every type that tensor cores have: those of a family may differ ---- */
+
+static const ptx_sm *plain_sm(int index)
+{
+    for (int i = 0; i < ptx_sm_count(); i++)
+        if (ptx_sm_get(i)->flavour == PTX_PLAIN && index-- == 0)
+            return ptx_sm_get(i);
+    return NULL;
+}
+
+static int sm_count(void)
+{
+    int n = 0;
+    while (plain_sm(n))
+        n++;
+    return n;
+}
+
+static void sm_name(int index, char *text, size_t size)
+{
+    snprintf(text, size, "%s", plain_sm(index)->name);
+}
+
+DEVICE_EACH(TensorSms, HostRef, sm_count, sm_name)
+{
+    static const tensor_case halves = {"plain_f16", "plain_f16", true, {NULL}},
+                             bfloats = {"plain_bf16", "plain_bf16", true, {NULL}};
+    const ptx_sm *sm = plain_sm(index);
+    const tensor_shape shape = {.m = 17, .n = 24, .k = 608, .tile_rows = 16};
+    const struct tensor_family f16 = {sm->name, (int)sm->number, QDNN_DATA_F16},
+                               bf16 = {sm->name, (int)sm->number, QDNN_DATA_BF16};
+    const ptxvm_config config = {.sm = sm->name, .threads = 1, .checks = EVERY_CHECK};
+    machine *vm = NULL;
+    NEED_SM(sm->name);
+    REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
+    tensor_run_on(vm, &halves, &f16, KERNEL_PRODUCT_TILE, shape, (uint32_t)index);
+    if (sm->number >= 80)
+        tensor_run_on(vm, &bfloats, &bf16, KERNEL_PRODUCT_TILE, shape, (uint32_t)index + 100);
+    for (int i = 0; i < TENSOR_FP8_CASES; i++)
+        tensor_run_on(vm, &tensor_fp8_cases[i], &f16, KERNEL_PRODUCT_TILE, shape,
+                      (uint32_t)(index + 200 * i));
     machine_destroy(vm);
 }
 

@@ -494,8 +494,14 @@ void tensor_prepack(tensor_trial *t)
 void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
                       uint32_t seed)
 {
+    tensor_run_on(vm, c, &tensor_families[family], product, s, seed);
+}
+
+void tensor_run_on(machine *vm, const tensor_case *c, const struct tensor_family *on, kernel_product product,
+                   tensor_shape s, uint32_t seed)
+{
     tensor_trial t = {.how = c,
-                      .data = tensor_families[family].data,
+                      .data = on->data,
                       .m = s.m,
                       .n = s.n,
                       .k = s.k,
@@ -517,7 +523,7 @@ void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_prod
     t.ref = ref_spec_of(t.row, &t.spec);
     test_push_note("M %d, N %d, K %d, shift %d, tiles of %d rows, split %d", (int)s.m, (int)s.n, (int)s.k,
                    (int)s.shift, (int)s.tile_rows, (int)t.spec.product.split);
-    tensor_fill(&t, tensor_families[family].sm, seed);
+    tensor_fill(&t, on->sm, seed);
     if (product == KERNEL_PRODUCT_STREAM)
         tensor_prepack(&t);
     run_steps(&t, &d);

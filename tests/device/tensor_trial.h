@@ -51,6 +51,10 @@ typedef struct tensor_shape {
 void tensor_run_shape(machine *vm, const tensor_case *c, int family, kernel_product product, tensor_shape s,
                       uint32_t seed);
 
+/* The same on an SM that need not be one of those. */
+void tensor_run_on(machine *vm, const tensor_case *c, const struct tensor_family *on, kernel_product product,
+                   tensor_shape s, uint32_t seed);
+
 /* ---- Its parts ---- */
 
 typedef struct tensor_trial {
