@@ -5,8 +5,9 @@
 #include <string.h>
 
 static const ptx_sm sms[] = {
-#define SM(name, number, flavour, version, block_kb, sm_kb, threads, blocks)                                 \
-    {name, number, PTX_##flavour, version, block_kb * 1024u, sm_kb * 1024u, 65536, threads, blocks},
+#define SM(name, number, flavour, version, block_kb, sm_kb, threads, blocks, fp8, f32x2)                     \
+    {name,    number, PTX_##flavour, version, block_kb * 1024u, sm_kb * 1024u, 65536,                        \
+     threads, blocks, fp8,           f32x2},
 #include "ptxgen/sm.def"
 #undef SM
 };

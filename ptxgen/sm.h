@@ -18,6 +18,8 @@ typedef struct ptx_sm {
     uint32_t registers_sm; /* 32-bit registers per SM */
     uint16_t threads_sm;   /* resident threads per SM */
     uint8_t blocks_sm;     /* resident blocks per SM */
+    bool has_fp8;          /* mma takes FP8 at the rate of tensor cores */
+    bool has_f32x2;        /* fma on pairs of f32 is at full rate */
 } ptx_sm;
 
 /* Shared memory per block without opt-in, threads per block and registers per thread; the same on all SMs. */

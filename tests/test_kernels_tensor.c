@@ -1,6 +1,7 @@
 /* The kernels of mode tensor against host_ref, on ptxvm as every family of SMs: S as f32, bit for bit, for every format,
  * orientation and kind of groups, with shapes that are multiples of nothing. */
 #include "device/tensor_trial.h"
+#include "driver/api/matmul.h"
 #include "ptxgen/sm.h"
 #include "support/checks.h"
 #include "test.h"
@@ -74,6 +75,8 @@ DEVICE_EACH(TensorSms, HostRef, sm_count, sm_name)
                                bf16 = {sm->name, (int)sm->number, QDNN_DATA_BF16};
     const ptxvm_config config = {.sm = sm->name, .threads = 1, .checks = EVERY_CHECK};
     machine *vm = NULL;
+    CHECK(tensor_bits_on((int)sm->number) != NULL); /* what plans say of their bits */
+    CHECK_EQ_I64(sm->has_fp8, ref_tensor_has((int)sm->number, QDNN_DATA_F8E4M3));
     NEED_SM(sm->name);
     REQUIRE(machine_create(&config, &vm) == PTXVM_OK);
     tensor_run_on(vm, &halves, &f16, KERNEL_PRODUCT_TILE, shape, (uint32_t)index);

@@ -26,7 +26,7 @@ ptx_val emit_power_of_two(ptx_builder *b, int e)
 bool has_f32x2(const ptx_builder *b)
 {
     const ptx_sm *sm = ptx_target(b);
-    return sm && (sm->number == 100 || sm->number == 103);
+    return sm && sm->has_f32x2;
 }
 
 bool has_mixed_fma(const ptx_builder *b)

@@ -5,7 +5,7 @@
 
 bool fp8_is_native(const ptx_sm *sm)
 {
-    return sm && (sm->number == 89 || sm->number == 120 || sm->number == 121);
+    return sm && sm->has_fp8;
 }
 
 /* For operands A and B of these types, F8E4M3 or F8E5M2. */
