@@ -133,6 +133,14 @@ static void close_model(random_model *m, const char *dir)
     random_model_free(m);
 }
 
+static rm_kind find_kind(const char *name)
+{
+    int i = 0;
+    while (strcmp(kinds[i].name, name) != 0)
+        i++;
+    return kinds[i];
+}
+
 TEST_ROWS(ChatModel, LogitsAreThoseOfF64, kinds)
 {
 #ifndef QDNN_PTXVM
@@ -162,19 +170,19 @@ TEST_CASE(ChatModel, TensorCores)
     static const struct {
         const char *options;
         double most;
-    } ways[] = {
+    } cores[] = {
         {"--device vm:sm_75", 4e-3}, {"--device vm:sm_90 --type f16", 4e-3}, {"--device vm:sm_80", 3e-2}};
     random_model m;
     char dir[512];
-    open_model(&m, dir, kinds[1]);
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+    open_model(&m, dir, find_kind("llama_q8_0"));
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++) {
         process_result r = process_run("cd %s && %s %s --mode tensor --model m.gguf --raw --quiet --tokens 1 "
                                        "--logits logits '%s'",
-                                       dir, CHAT, ways[i].options, prompt);
+                                       dir, CHAT, cores[i].options, prompt);
         CHECK_EQ_I64(r.status, 0);
         if (r.status)
             FAIL("%s", r.output);
-        compare(&m, dir, ways[i].most);
+        compare(&m, dir, cores[i].most);
         process_free(&r);
     }
     close_model(&m, dir);
@@ -211,33 +219,64 @@ static char *check_same(const char *dir, const char *text, const char *first, co
 
 #define LENGTH(list) ((int)(sizeof(list) / sizeof((list)[0])))
 
-TEST_CASE(ChatHash, SameInEveryBatchAndOnEverySm)
+enum { WAYS_MAX = 16 };
+static const struct {
+    const char *name, *model; /* a name of `kinds` */
+    const char *base, *same[WAYS_MAX];
+} ways[] = {
+    {"sms",
+     "llama_mixed",
+     "--device vm:sm_90",
+     {"--device vm:sm_75", "--device vm:sm_80", "--device vm:sm_89", "--device vm:sm_100",
+      "--device vm:sm_120"}},
+    {"batches",
+     "llama_mixed",
+     "--device vm:sm_90",
+     {"--device vm:sm_90 --batch 1", "--device vm:sm_90 --batch 5", "--device vm:sm_90 --batch 64",
+      "--device vm:sm_90 --among 3", "--device vm:sm_120 --among 4 --batch 7 --page 8",
+      "--device vm:sm_80 --among 2 --batch 1 --page 0"}},
+    {"pages",
+     "llama_mixed",
+     "--device vm:sm_90",
+     {"--device vm:sm_90 --page 0", "--device vm:sm_90 --page 1 --batch 17", "--device vm:sm_90 --page 16",
+      "--device vm:sm_90 --page 256", "--device vm:sm_90 --context 100"}},
+    {"widths",
+     "qwen3",
+     "--device vm:sm_90",
+     {"--device vm:sm_90 --width 2", "--device vm:sm_90 --width 3", "--device vm:sm_90 --width 4",
+      "--device vm:sm_75 --width 5", "--device vm:sm_100 --width 6", "--device vm:sm_90 --width 7 --among 2",
+      "--device vm:sm_90 --width 8"}},
+    {"sampled",
+     "qwen3",
+     "--device vm:sm_90 --temperature 0.8 --top-k 40 --seed 5",
+     {"--device vm:sm_80 --temperature 0.8 --top-k 40 --seed 5 --width 3",
+      "--device vm:sm_120 --temperature 0.8 --top-k 40 --seed 5 --width 8"}},
+    {"experts",
+     "qwen3moe",
+     "--device vm:sm_90",
+     {"--device vm:sm_75 --batch 1", "--device vm:sm_120 --batch 20 --width 3",
+      "--device vm:sm_80 --among 3 --batch 6"}},
+    {"tensor",
+     "llama_q8_0",
+     "--device vm:sm_80 --mode tensor", /* on one SM */
+     {"--device vm:sm_80 --mode tensor --batch 1",
+      "--device vm:sm_80 --mode tensor --page 0 --batch 9 --width 4",
+      "--device vm:sm_80 --mode tensor --page 16 --among 3",
+      "--device vm:sm_80 --mode tensor --batch 20 --width 8"}},
+};
+
+TEST_ROWS(ChatHash, SameBits, ways)
 {
 #ifndef QDNN_PTXVM
     SKIP(NO_PTXVM);
 #endif
-    static const char *const same[] = {
-        "--device vm:sm_75",
-        "--device vm:sm_80",
-        "--device vm:sm_89",
-        "--device vm:sm_100",
-        "--device vm:sm_120",
-        "--device vm:sm_90 --batch 1",
-        "--device vm:sm_90 --batch 5",
-        "--device vm:sm_90 --batch 64",
-        "--device vm:sm_90 --page 0",
-        "--device vm:sm_90 --page 1 --batch 17",
-        "--device vm:sm_90 --page 16",
-        "--device vm:sm_90 --page 256",
-        "--device vm:sm_90 --context 100",
-        "--device vm:sm_90 --among 3",
-        "--device vm:sm_120 --among 4 --batch 7 --page 8",
-        "--device vm:sm_80 --among 2 --batch 1 --page 0",
-    };
     random_model m;
     char dir[512];
-    open_model(&m, dir, kinds[2]);
-    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
+    int count = 0;
+    while (count < WAYS_MAX && ways[index].same[count])
+        count++;
+    open_model(&m, dir, find_kind(ways[index].model));
+    free(check_same(dir, prompt, ways[index].base, ways[index].same, count));
     close_model(&m, dir);
 }
 
@@ -252,7 +291,7 @@ TEST_CASE(ChatHash, SameForLongTexts)
                                        "--device vm:sm_80 --batch 300 --page 128 --among 1"};
     random_model m;
     char dir[512], text[4 * sizeof prompt + 1] = "";
-    rm_kind kind = kinds[9];
+    rm_kind kind = find_kind("qwen3");
     kind.window = 100;
     for (int i = 0; i < 4; i++)
         strcat(text, prompt);
@@ -260,60 +299,6 @@ TEST_CASE(ChatHash, SameForLongTexts)
     char *output = check_same(dir, text, "--device vm:sm_90", same, LENGTH(same));
     CHECK_HAS(output, "logits: 187 x"); /* 4 * 44 tokens, and 11 of the answer */
     free(output);
-    close_model(&m, dir);
-}
-
-TEST_CASE(ChatHash, SameForExperts)
-{
-#ifndef QDNN_PTXVM
-    SKIP(NO_PTXVM);
-#endif
-    static const char *const same[] = {"--device vm:sm_75 --batch 1",
-                                       "--device vm:sm_120 --batch 20 --width 3",
-                                       "--device vm:sm_80 --among 3 --batch 6"};
-    random_model m;
-    char dir[512];
-    open_model(&m, dir, kinds[15]);
-    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
-    close_model(&m, dir);
-}
-
-/* On tensor cores too, on one SM. */
-TEST_CASE(ChatHash, SameInModeTensor)
-{
-#ifndef QDNN_PTXVM
-    SKIP(NO_PTXVM);
-#endif
-    static const char *const same[] = {"--device vm:sm_80 --mode tensor --batch 1",
-                                       "--device vm:sm_80 --mode tensor --page 0 --batch 9 --width 4",
-                                       "--device vm:sm_80 --mode tensor --page 16 --among 3",
-                                       "--device vm:sm_80 --mode tensor --batch 20 --width 8"};
-    random_model m;
-    char dir[512];
-    open_model(&m, dir, kinds[1]);
-    free(check_same(dir, prompt, "--device vm:sm_80 --mode tensor", same, LENGTH(same)));
-    close_model(&m, dir);
-}
-
-TEST_CASE(ChatHash, SameInEveryWidth)
-{
-#ifndef QDNN_PTXVM
-    SKIP(NO_PTXVM);
-#endif
-    static const char *const same[] = {
-        "--device vm:sm_90 --width 2",  "--device vm:sm_90 --width 3",
-        "--device vm:sm_90 --width 4",  "--device vm:sm_75 --width 5",
-        "--device vm:sm_100 --width 6", "--device vm:sm_90 --width 7 --among 2",
-        "--device vm:sm_90 --width 8"};
-    static const char *const sampled[] = {
-        "--device vm:sm_80 --temperature 0.8 --top-k 40 --seed 5 --width 3",
-        "--device vm:sm_120 --temperature 0.8 --top-k 40 --seed 5 --width 8"};
-    random_model m;
-    char dir[512];
-    open_model(&m, dir, kinds[9]);
-    free(check_same(dir, prompt, "--device vm:sm_90", same, LENGTH(same)));
-    free(check_same(dir, prompt, "--device vm:sm_90 --temperature 0.8 --top-k 40 --seed 5", sampled,
-                    LENGTH(sampled)));
     close_model(&m, dir);
 }
 
@@ -327,7 +312,7 @@ TEST_CASE(ChatHash, SameInEveryCache)
                                         "fp8-e5m2", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1"};
     char *hashes[LENGTH(types)] = {0}, dir[512];
     random_model m;
-    open_model(&m, dir, kinds[13]);
+    open_model(&m, dir, find_kind("gemma2"));
     for (int i = 0; i < LENGTH(types); i++) {
         char one[128], other[128];
         snprintf(one, sizeof one, "--device vm:sm_90 --cache %s --page 8 --among 1", types[i]);
@@ -366,7 +351,7 @@ TEST_CASE(ChatHash, TellsApart)
     };
     char *seen[LENGTH(different)], dir[512];
     random_model m;
-    open_model(&m, dir, kinds[1]);
+    open_model(&m, dir, find_kind("llama_q8_0"));
     for (int i = 0; i < LENGTH(different); i++) {
         seen[i] = output_of(dir, prompt, different[i]);
         for (int k = 0; k < i; k++)
