@@ -373,7 +373,7 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
     if (!kernel_takes(out->row, "row_index"))
         return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                           "%s dequantizes all rows of a tensor; single rows have no kernel; fix: "
-                          "qdnnCreateDequantizePlan, or another format",
+                          "qdnnCreateGatherPlan for plain rows, or another format",
                           out->row->name);
     if (y->type != table->type || result.columns != out->problem.columns)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
