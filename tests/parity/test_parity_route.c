@@ -178,6 +178,7 @@ static const combine_case combine_cases[] = {
     {"more_than_eight", QDNN_DATA_BF16, QDNN_DATA_F32, 3, 48, 19, true, 0, 0},
     {"thirty_two", QDNN_DATA_F32, QDNN_DATA_BF16, 2, 33, 32, true, 0, 0},
     {"ragged", QDNN_DATA_F16, QDNN_DATA_F16, 3, 1027, 3, true, 0, 2},
+    {"half_aligned", QDNN_DATA_F16, QDNN_DATA_BF16, 3, 36, 2, true, 0, 0},
     {"shifted", QDNN_DATA_BF16, QDNN_DATA_BF16, 3, 32, 9, true, 3, 0},
     {"shifted_floats", QDNN_DATA_F32, QDNN_DATA_F32, 3, 40, 2, false, 1, 0},
 };
