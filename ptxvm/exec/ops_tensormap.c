@@ -177,7 +177,8 @@ static row row_at(const tensor_box *box, uint32_t number)
 static uint64_t swizzled(const tensor_box *box, uint64_t offset)
 {
     uint64_t at = box->shared % VM_SHARED_SIZE + offset;
-    return at ^ (at >> 3 & (vm_tensormap_width(&box->map) - 16));
+    return box->map.swizzle == VM_SWIZZLE_BY_32 ? at ^ (at >> 2 & 0x60)
+                                                : at ^ (at >> 3 & (vm_tensormap_width(&box->map) - 16));
 }
 
 static void fill_row(const tensor_box *box, uint8_t *bytes, uint32_t n)
@@ -231,6 +232,18 @@ static uint8_t *shared_of(vm_warp *warp, const vm_op *op, int lane, const tensor
                : NULL;
 }
 
+/* f32 to tf32, to nearest, ties away from zero, as cvt.rna does; NaN and infinities stay. */
+static void round_row(uint8_t *bytes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 4) {
+        uint32_t word;
+        memcpy(&word, bytes + i, 4);
+        if ((word >> 23 & 0xFF) != 0xFF)
+            word = (word + 0x1000) & 0xFFFFE000;
+        memcpy(bytes + i, &word, 4);
+    }
+}
+
 bool ops_tensor_load(vm_warp *warp, const vm_op *op, int lane, const tensor_box *box)
 {
     uint8_t bytes[MOST_ROW_BYTES], *shared = shared_of(warp, op, lane, box);
@@ -240,6 +253,8 @@ bool ops_tensor_load(vm_warp *warp, const vm_op *op, int lane, const tensor_box 
         fill_row(box, bytes, n);
         if (!each_run(warp, op, lane, box, &r, bytes, load_run))
             return false;
+        if (vm_tensormap_rounds(&box->map))
+            round_row(bytes, n);
         for (uint32_t at = 0; at < n; at += 16)
             memcpy(shared + swizzled(box, (uint64_t)i * n + at), bytes + at, 16);
     }

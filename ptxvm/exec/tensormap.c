@@ -14,7 +14,7 @@ static const struct {
     {"UINT8", 1, false},          {"UINT16", 2, false},       {"UINT32", 4, false},
     {"INT32", 4, false},          {"UINT64", 8, false},       {"INT64", 8, false},
     {"FLOAT16", 2, true},         {"FLOAT32", 4, true},       {"FLOAT64", 8, true},
-    {"BFLOAT16", 2, true},        {"FLOAT32_FTZ", 0, true},   {"TFLOAT32", 0, true},
+    {"BFLOAT16", 2, true},        {"FLOAT32_FTZ", 0, true},   {"TFLOAT32", 4, true},
     {"TFLOAT32_FTZ", 0, true},    {"16U4_ALIGN8B", 1, false}, {"16U4_ALIGN16B", 8, false},
     {"16U6_ALIGN16B", 12, false},
 };
@@ -25,7 +25,7 @@ static const struct {
     uint8_t elements, spaced; /* bytes of a unit with its gap */
 } packed[] = {{2, 1}, {16, 16}, {16, 16}};
 
-enum { TYPES = sizeof types / sizeof types[0], SWIZZLES = 4 /* that are supported */, SWIZZLES_KNOWN = 7 };
+enum { TYPES = sizeof types / sizeof types[0], SWIZZLES = 5 /* that are supported */, SWIZZLES_KNOWN = 7 };
 
 uint32_t vm_tensormap_element_bytes(const vm_tensormap *map)
 {
@@ -42,6 +42,11 @@ uint32_t vm_tensormap_shared_bytes(const vm_tensormap *map)
     return map->type < FIRST_PACKED ? types[map->type].bytes : packed[map->type - FIRST_PACKED].spaced;
 }
 
+bool vm_tensormap_rounds(const vm_tensormap *map)
+{
+    return map->type == 11;
+}
+
 bool vm_tensormap_is_float(const vm_tensormap *map)
 {
     return types[map->type].is_float;
@@ -55,7 +60,7 @@ uint32_t vm_tensormap_extent(const vm_tensormap *map, int i)
 
 uint32_t vm_tensormap_width(const vm_tensormap *map)
 {
-    return 16u << map->swizzle;
+    return map->swizzle == VM_SWIZZLE_BY_32 ? 128 : 16u << map->swizzle;
 }
 
 static ptxvm_status wrong(ptxvm_status status, char *why, size_t size, const char *format, ...)
@@ -85,7 +90,7 @@ static ptxvm_status kind_problem(const vm_tensormap *map, char *why, size_t size
     if (map->swizzle >= SWIZZLES_KNOWN)
         BROKEN("swizzle %u: the last one is %d", map->swizzle, SWIZZLES_KNOWN - 1);
     if (map->swizzle >= SWIZZLES)
-        UNSUPPORTED("swizzle %u, which exchanges pieces larger than 16 bytes, is not supported by ptxvm",
+        UNSUPPORTED("swizzle %u, which exchanges halves or pieces of 64 bytes, is not supported by ptxvm",
                     map->swizzle);
     if (map->l2_promotion > 3)
         BROKEN("L2 promotion %u: it is 0 to 3", map->l2_promotion);

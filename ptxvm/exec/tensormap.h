@@ -6,6 +6,8 @@
 
 #include "ptxvm/ptxvm.h"
 
+/* The swizzle that exchanges pieces of 32 bytes in rows of 128. */
+#define VM_SWIZZLE_BY_32   4
 #define VM_TENSORMAP_MAGIC UINT32_C(0x50614D54)
 
 typedef struct vm_tensormap {
@@ -27,6 +29,8 @@ ptxvm_status vm_tensormap_problem(const vm_tensormap *map, char *why, size_t siz
 uint32_t vm_tensormap_element_bytes(const vm_tensormap *map);
 uint32_t vm_tensormap_shared_bytes(const vm_tensormap *map);
 uint32_t vm_tensormap_unit(const vm_tensormap *map);
+/* TFLOAT32: f32 in the tensor, which loads round to tf32. */
+bool vm_tensormap_rounds(const vm_tensormap *map);
 bool vm_tensormap_is_float(const vm_tensormap *map);
 /* How many elements of dimension i a copy moves; of the innermost, units. */
 uint32_t vm_tensormap_extent(const vm_tensormap *map, int i);

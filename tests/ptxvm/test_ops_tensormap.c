@@ -30,6 +30,7 @@ enum {
     FLOAT32,
     FLOAT64,
     BFLOAT16,
+    TF32 = 11,
     U4 = 13,
     U4_SPACED,
     U6_SPACED
@@ -62,6 +63,8 @@ static const box_case Boxes[] = {
     {"2d_swizzle_128", {.type = FLOAT16, .rank = 2, .dim = {128, 64}, .stride = {0, 256}, .box = {64, 32}, .element_stride = ONES, .swizzle = 3}, {64, 8}},
     {"2d_swizzle_64", {.type = UINT8, .rank = 2, .dim = {128, 64}, .stride = {0, 256}, .box = {64, 33}, .element_stride = ONES, .swizzle = 2}, {100, 8}},
     {"2d_swizzle_32", {.type = UINT32, .rank = 2, .dim = {128, 64}, .stride = {0, 512}, .box = {8, 9}, .element_stride = ONES, .swizzle = 1}, {4, 60}},
+    {"2d_swizzle_128_by_32", {.type = FLOAT32, .rank = 2, .dim = {64, 64}, .stride = {0, 256}, .box = {32, 33}, .element_stride = ONES, .swizzle = 4}, {40, 8}},
+    {"2d_tf32", {.type = TF32, .rank = 2, .dim = {64, 64}, .stride = {0, 256}, .box = {32, 16}, .element_stride = ONES, .swizzle = 3}, {40, 8}},
     {"2d_narrow_in_swizzle", {.type = UINT16, .rank = 2, .dim = {128, 64}, .stride = {0, 256}, .box = {16, 5}, .element_stride = ONES, .swizzle = 3}, {4, 1}},
     {"2d_every_second", {.type = UINT32, .rank = 2, .dim = {64, 64}, .stride = {0, 512}, .box = {16, 9}, .element_stride = {2, 3, 1, 1, 1}}, {51, 50}},
     {"3d", {.type = UINT64, .rank = 3, .dim = {10, 6, 7}, .stride = {0, 80, 640}, .box = {4, 3, 2}, .element_stride = ONES}, {8, 4, 6}},
@@ -78,7 +81,8 @@ static const box_case Boxes[] = {
 };
 /* clang-format on */
 
-static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 0, 0, 0, 1, 8, 12}; /* of packed types, of a unit */
+static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4,
+                                 8, 2, 0, 4, 0, 1, 8, 12}; /* of packed types, of a unit */
 
 /* Elements of a unit, and its bytes in shared memory. */
 static uint32_t unit_of(int type)
@@ -106,6 +110,8 @@ static uint32_t place_of(const box_case *c, uint32_t row_bytes, uint32_t row, ui
 {
     static const uint32_t rows[] = {0, 1, 3, 7};
     uint32_t at = row * row_bytes + b;
+    if (c->map.swizzle == 4)
+        return at ^ (at / 128 % 4) * 32;
     return at ^ (at / 128 % 8 & rows[c->map.swizzle]) * 16;
 }
 
@@ -256,6 +262,19 @@ static void fill_shared(uint8_t *bytes)
     }
 }
 
+/* f32 to tf32, to nearest, ties away from zero. */
+static void round_words(uint8_t *bytes, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, bytes + 4 * i, 4);
+        bool special = (word & 0x7F800000) == 0x7F800000;
+        uint32_t up = word >> 12 & 1;
+        word = special ? word : ((word >> 13) + up) << 13;
+        memcpy(bytes + 4 * i, &word, 4);
+    }
+}
+
 static void load_text(const box_case *c, char *text, size_t size)
 {
     if (c->gathers)
@@ -282,6 +301,8 @@ TEST_ROWS(TensorMap, Loads, Boxes)
         image im = {.c = c, .source = j->tensor, .to = expected};
         fill_shared(expected);
         each_byte(c, put_loaded, &im);
+        if (c->map.type == TF32)
+            round_words(expected, c->map.box[0] * c->map.box[1]);
         j->bytes = im.bytes;
         j->seed = seed;
         CHECK_EQ_STR(run(j, text), "");
@@ -365,14 +386,33 @@ static const struct {
 } Rules[] = {
     {"good", {GOOD}, PTXVM_OK, ""},
     {"type", {GOOD, .type = 16}, PTXVM_ERROR_ARGUMENT, "data type 16"},
-    {"tf32", {GOOD, .type = 11}, PTXVM_ERROR_UNSUPPORTED, "data type TFLOAT32 is not supported"},
+    {"tf32", {GOOD, .type = 11, .dim = {32, 16}, .box = {32, 16}}, PTXVM_OK, ""},
+    {"tf32_ftz", {GOOD, .type = 12}, PTXVM_ERROR_UNSUPPORTED, "data type TFLOAT32_FTZ is not supported"},
     {"packed", {GOOD, .type = U4}, PTXVM_OK, ""},
-    {"packed_odd", {GOOD, .type = U4, .dim = {101, 40}}, PTXVM_ERROR_ARGUMENT, "dimension 0 has 101 elements: with 16U4_ALIGN8B it must be a multiple of 2"},
-    {"packed_stepping", {GOOD, .type = U4, .element_stride = {2, 1, 1, 1, 1}}, PTXVM_ERROR_ARGUMENT, "the element stride of dimension 0 is 2: with 16U4_ALIGN8B it must be 1"},
-    {"spaced_dimension", {GOOD, .type = U4_SPACED, .box = {128, 8}}, PTXVM_ERROR_ARGUMENT, "must be a multiple of 128"},
-    {"spaced_box", {GOOD, .type = U6_SPACED, .dim = {256, 40}, .box = {64, 8}}, PTXVM_ERROR_ARGUMENT, "the box has 64 elements in dimension 0: with 16U6_ALIGN16B it must be 128"},
-    {"spaced_stride", {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 144}, .box = {128, 8}}, PTXVM_ERROR_ARGUMENT, "the stride of dimension 1 is 144 bytes: with 16U4_ALIGN16B it must be a multiple of 32"},
-    {"spaced_swizzle", {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 160}, .box = {128, 8}, .swizzle = 2}, PTXVM_ERROR_ARGUMENT, "swizzle 2: with 16U4_ALIGN16B it is 0 or 3"},
+    {"packed_odd",
+     {GOOD, .type = U4, .dim = {101, 40}},
+     PTXVM_ERROR_ARGUMENT,
+     "dimension 0 has 101 elements: with 16U4_ALIGN8B it must be a multiple of 2"},
+    {"packed_stepping",
+     {GOOD, .type = U4, .element_stride = {2, 1, 1, 1, 1}},
+     PTXVM_ERROR_ARGUMENT,
+     "the element stride of dimension 0 is 2: with 16U4_ALIGN8B it must be 1"},
+    {"spaced_dimension",
+     {GOOD, .type = U4_SPACED, .box = {128, 8}},
+     PTXVM_ERROR_ARGUMENT,
+     "must be a multiple of 128"},
+    {"spaced_box",
+     {GOOD, .type = U6_SPACED, .dim = {256, 40}, .box = {64, 8}},
+     PTXVM_ERROR_ARGUMENT,
+     "the box has 64 elements in dimension 0: with 16U6_ALIGN16B it must be 128"},
+    {"spaced_stride",
+     {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 144}, .box = {128, 8}},
+     PTXVM_ERROR_ARGUMENT,
+     "the stride of dimension 1 is 144 bytes: with 16U4_ALIGN16B it must be a multiple of 32"},
+    {"spaced_swizzle",
+     {GOOD, .type = U4_SPACED, .dim = {256, 40}, .stride = {0, 160}, .box = {128, 8}, .swizzle = 2},
+     PTXVM_ERROR_ARGUMENT,
+     "swizzle 2: with 16U4_ALIGN16B it is 0 or 3"},
     {"rank_0", {GOOD, .rank = 0}, PTXVM_ERROR_ARGUMENT, "rank 0: it is 1 to 5"},
     {"rank_6", {GOOD, .rank = 6}, PTXVM_ERROR_ARGUMENT, "rank 6"},
     {"rank_negative", {GOOD, .rank = -1}, PTXVM_ERROR_ARGUMENT, "rank 255"},
@@ -408,7 +448,8 @@ static const struct {
      {GOOD, .swizzle = 2},
      PTXVM_ERROR_ARGUMENT,
      "a row of the box has 128 bytes: with a swizzle of 64 bytes"},
-    {"swizzle_4", {GOOD, .swizzle = 4}, PTXVM_ERROR_UNSUPPORTED, "swizzle 4"},
+    {"swizzle_5", {GOOD, .swizzle = 5}, PTXVM_ERROR_UNSUPPORTED, "swizzle 5"},
+    {"swizzle_6", {GOOD, .swizzle = 6}, PTXVM_ERROR_UNSUPPORTED, "swizzle 6"},
     {"swizzle_7", {GOOD, .swizzle = 7}, PTXVM_ERROR_ARGUMENT, "swizzle 7"},
     {"promotion", {GOOD, .l2_promotion = 4}, PTXVM_ERROR_ARGUMENT, "L2 promotion 4"},
     {"fill", {GOOD, .fill = 2}, PTXVM_ERROR_ARGUMENT, "fill 2"},
