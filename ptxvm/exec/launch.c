@@ -20,15 +20,19 @@
 
 /* ---- Faults ---- */
 
+/* Names of C++ templates may be longer than a message. */
+#define NAME   "%.160s%s"
+#define CUT(n) (n), strlen(n) > 160 ? "..." : ""
+
 void vm_name_place(const vm_warp *warp, const vm_op *op, int lane, char *text, size_t size)
 {
     const vm_block *block = warp->block;
     const pvm_module *ptx = block->launch->kernel->module->ptx;
     const char *kernel = block->launch->kernel->function->name;
     const pvm_inst *inst = op->inst;
-    int n = snprintf(text, size, "kernel %s, ", kernel);
+    int n = snprintf(text, size, "kernel " NAME ", ", CUT(kernel));
     if (op->function != block->launch->kernel->function && n >= 0 && (size_t)n < size)
-        n += snprintf(text + n, size - (size_t)n, "function %s, ", op->function->name);
+        n += snprintf(text + n, size - (size_t)n, "function " NAME ", ", CUT(op->function->name));
     if (n >= 0 && (size_t)n < size)
         n += snprintf(text + n, size - (size_t)n, "line %d", inst->line);
     bool has_file =
