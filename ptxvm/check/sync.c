@@ -208,6 +208,8 @@ void vm_check_arrive(vm_warp *warp, const vm_op *op, uint32_t lanes, uint32_t be
     const vm_watch *watch = vm_watch_of(warp);
     if (watch->race && op->inst->mod[S_SEM] != M_relaxed)
         check_release(warp, lanes, true, is_of_cluster(warp, op));
+    else if (watch->race && is_of_cluster(warp, op)) /* with a fence before it, it releases all the same */
+        check_signal(warp);
     if (watch->sync && before && is_aligned(op->inst) && !warp->released_early)
         report_divergent(warp, op, lanes, before, "came to it apart from them");
 }

@@ -302,6 +302,8 @@ static const seeded bugs[] = {
 };
 
 static const char *const clean[] = {
+    /* a fence before the relaxed arrival releases: how mbarriers of a cluster are set up */
+    CLUSTER_KERNEL("st.shared.u32 [r3], r0; fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed.aligned;\n" WAIT_C "\nld.shared::cluster.u32 r6, [r5];\n" ARRIVE WAIT_C),
     CLUSTER_KERNEL("st.shared.u32 [r3], r0;\n" ARRIVE WAIT_C "\nld.shared::cluster.u32 r6, [r5];\nadd.u32 r6, r6, 1;\n" ARRIVE WAIT_C),
     CLUSTER_KERNEL("st.shared.u32 [r3], 0;\n" ARRIVE WAIT_C "\nred.relaxed.cluster.shared::cluster.add.u32 [r5], 1;\nred.relaxed.cluster.shared::cluster.add.u32 [r3], 1;\n" ARRIVE WAIT_C),
     CLUSTER_KERNEL("st.shared.u32 [r3], r0;\nbarrier.cluster.arrive.release.aligned;\n" WAIT_C "\nst.shared::cluster.u32 [r5], r1;\n" ARRIVE WAIT_C "\nld.shared.u32 r6, [r3];\nadd.u32 r6, r6, 1;\n"),
