@@ -60,12 +60,12 @@ typedef struct row {
 
 static void print_head(void)
 {
-    printf(
-        "%-9s %-10s %-9s %4s %15s %-8s %7s %4s %6s %6s %7s %2s %8s %4s %5s %5s %7s %7s %9s %6s %6s %6s %6s "
-        "%6s %8s %8s\n",
-        "board", "format", "mode", "M", "N x K", "kernel", "blocks", "thr", "warps", "wanted", "waves", "l",
-        "MiB work", "regs", "KiBsh", "spill", "KiB fly", "wanted", "wait", "loop", "code", "confl%", "sect",
-        "SASS/w", "DRAM us", "issue us");
+    printf("%-9s %-10s %-9s %4s %15s %-8s %5s %6s %7s %4s %6s %6s %7s %2s %8s %4s %5s %5s %7s %7s %9s %6s "
+           "%6s %6s %6s "
+           "%6s %8s %8s\n",
+           "board", "format", "mode", "M", "N x K", "kernel", "rows", "split", "blocks", "thr", "warps",
+           "wanted", "waves", "l", "MiB work", "regs", "KiBsh", "spill", "KiB fly", "wanted", "wait", "loop",
+           "code", "confl%", "sect", "SASS/w", "DRAM us", "issue us");
 }
 
 static void print_name(const row *r)
@@ -84,6 +84,8 @@ enum { FEW_ROWS = 16 };
 static void print_plan(const facts *f)
 {
     printf("%-8s", f->product);
+    cell(PLAIN, "%5.0f", (double)f->tile_rows);
+    cell(PLAIN, "%6.0f", (double)f->split);
     cell(PLAIN, " %6.0f", (double)f->launch.blocks);
     cell(PLAIN, "%4.0f", f->launch.threads);
     cell(judged_if(f->wanted_warps > 0, f->fill.warps_per_sm >= f->wanted_warps), "%6.1f",
@@ -199,13 +201,15 @@ static void write_plan(FILE *file, const row *r, const facts *f)
         file,
         "{\"board\": \"%s\", \"format\": \"%s\", \"mode\": \"%s\", \"model\": \"%s\", \"m\": %llu, \"n\": "
         "%llu, "
-        "\"k\": %llu, \"product\": \"%s\", \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %d, "
+        "\"k\": %llu, \"product\": \"%s\", \"tile_rows\": %llu, \"split\": %llu, \"kernel\": \"%s\", "
+        "\"blocks\": %llu, \"threads\": %d, "
         "\"shared\": %u, "
         "\"blocks_per_sm\": %d, \"warps_per_sm\": %.3f, \"wanted_warps\": %.3f, \"waves\": %.4f, "
         "\"last_wave\": %.4f, \"launches\": %d, \"workspace\": %llu, \"row_tiles\": %llu, \"bytes\": %llu, "
         "\"dram_us\": %.4f, \"wanted_flight\": %.0f",
         r->on->name, r->format->name, facts_mode_name(r->mode), r->shape->model, (unsigned long long)r->m,
-        (unsigned long long)r->shape->n, (unsigned long long)r->shape->k, f->product, f->kernel,
+        (unsigned long long)r->shape->n, (unsigned long long)r->shape->k, f->product,
+        (unsigned long long)f->tile_rows, (unsigned long long)f->split, f->kernel,
         (unsigned long long)f->launch.blocks, f->launch.threads, f->launch.shared, f->fill.blocks_per_sm,
         f->fill.warps_per_sm, f->wanted_warps, f->fill.waves, f->fill.last_wave, f->launches,
         (unsigned long long)f->workspace, (unsigned long long)f->row_tiles, (unsigned long long)f->bytes,

@@ -110,7 +110,8 @@ typedef struct kernel_multiplying {
     int unpack;         /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
     uint64_t
-        split; /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side */
+        split; /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side; in GEMV, RAGGED,
+                  BLOCKS and TERNARY: how many times fewer outputs a warp has than it can have */
 } kernel_multiplying;
 
 /* What follows the sum, in either kind of product. */

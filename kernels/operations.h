@@ -5,8 +5,9 @@
 
 #include "kernels/describe.h"
 
-/* What a product's split divides: nothing, the lanes of a sum among thread blocks, or its strips among the warps of one. */
-typedef enum { SPLITS_NOTHING, SPLITS_GRID, SPLITS_BLOCK } kernel_splits;
+/* What a product's split divides: nothing; the lanes of a sum among thread blocks; its strips among the warps of one; or the outputs
+ * of a thread block among several. */
+typedef enum { SPLITS_NOTHING, SPLITS_GRID, SPLITS_BLOCK, SPLITS_OUTPUTS } kernel_splits;
 kernel_splits kernel_product_splits(const kernel_spec *spec);
 
 struct operation_row {

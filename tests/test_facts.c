@@ -59,9 +59,10 @@ static const struct {
     int threads, launches;
     uint64_t workspace;
 } products[] = {
-    {"Q4_K", "q4_k", FACTS_EXACT, 1, 4096, 4096, "blocks", 32, 256, 1, 0},
-    {"Q4_K_narrow", "q4_k", FACTS_EXACT, 1, 1024, 4096, "blocks", 8, 256, 1, 0},
-    {"Int4", "int4_g128", FACTS_EXACT, 1, 4096, 4096, "gemv", 128, 128, 1, 0},
+    {"Q4_K", "q4_k", FACTS_EXACT, 1, 4096, 4096, "blocks", 256, 128, 1, 0},
+    {"Q4_K_narrow", "q4_k", FACTS_EXACT, 1, 1024, 4096, "blocks", 64, 128, 1, 0},
+    {"Int4", "int4_g128", FACTS_EXACT, 1, 4096, 4096, "gemv", 256, 128, 1, 0},
+    {"Int4_narrow", "int4_g128", FACTS_EXACT, 1, 1024, 4096, "gemv", 256, 128, 1, 0},
     {"Int4_few", "int4_g128", FACTS_EXACT, 16, 4096, 4096, "gemv", 128, 256, 1, 0},
     {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "tile", 256, 256, 1, 0},
     {"Int4_prepacked", "int4_g128", FACTS_PREPACKED, 64, 4096, 4096, "stream", 128, 256, 2,
@@ -141,8 +142,10 @@ static void add_product(golden_text *t, const char *format, facts_mode mode, uin
                  (unsigned long long)m, (unsigned long long)shape->n, (unsigned long long)shape->k, on->name);
     if (facts_of(facts_format_find(format), mode, m, shape, on, FACTS_PLAN, &f, why, sizeof why))
         snprintf(line + n, sizeof line - (size_t)n,
-                 "%s %llu x %d, launches %d, workspace %llu, warps %.2f of %.2f, waves %.2f, last %.2f\n",
-                 f.product, (unsigned long long)f.launch.blocks, f.launch.threads, f.launches,
+                 "%s tile_rows %llu split %llu, %llu x %d, launches %d, workspace %llu, warps %.2f of %.2f, "
+                 "waves %.2f, last %.2f\n",
+                 f.product, (unsigned long long)f.tile_rows, (unsigned long long)f.split,
+                 (unsigned long long)f.launch.blocks, f.launch.threads, f.launches,
                  (unsigned long long)f.workspace, f.fill.warps_per_sm, f.wanted_warps, f.fill.waves,
                  f.fill.last_wave);
     else
@@ -301,8 +304,8 @@ static const struct {
     int registers, loop_bytes, code_bytes;
     double per_weight[2], sectors, conflicts;
 } codes[] = {
-    {"Int4", "int4_g128", FACTS_EXACT, 1, 136, 30 << 10, 78 << 10, {3.5, 4.0}, 1.2, 0},
-    {"Q4_K", "q4_k", FACTS_EXACT, 1, 255, 33 << 10, 40 << 10, {3.7, 4.3}, 1.3, 0},
+    {"Int4", "int4_g128", FACTS_EXACT, 1, 128, 8 << 10, 28 << 10, {3.9, 4.4}, 1.3, 0},
+    {"Q4_K", "q4_k", FACTS_EXACT, 1, 128, 9 << 10, 17 << 10, {4.5, 5.0}, 1.5, 0},
     {"Int4_stored", "int4_g128", FACTS_TENSOR, 1, 84, 5 << 10, 30 << 10, {5.0, 6.5}, 3.0, 0},
 };
 

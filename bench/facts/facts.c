@@ -258,7 +258,9 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
     if (!describe(step, sm_of(on), depth == FACTS_ASSEMBLED, &a, why, size) ||
         (depth == FACTS_RUN && !run_it(&product, on, &code, &a, why, size)))
         return false;
-    *out = (facts){.launches = steps.count,
+    *out = (facts){.tile_rows = product.spec.product.tile_rows,
+                   .split = product.spec.product.split,
+                   .launches = steps.count,
                    .workspace = steps.workspace,
                    .bytes = operand_bytes(product.row, &product.spec, &product.problem),
                    .launch = {step->grid[0] * step->grid[1] * step->grid[2], (int)step->block,

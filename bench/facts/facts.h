@@ -51,8 +51,9 @@ int facts_shape_count(void);
 const facts_shape *facts_shape_at(int index);
 
 typedef struct facts {
-    char product[16]; /* the kernel that multiplies: "gemv", "tile" */
-    char kernel[512]; /* its name, with all settings and the SM */
+    char product[16];          /* the kernel that multiplies: "gemv", "tile" */
+    uint64_t tile_rows, split; /* its shape */
+    char kernel[512];          /* its name, with all settings and the SM */
     int launches;
     uint64_t workspace, bytes; /* bytes: of all operands, each once */
     facts_launch launch;       /* the one that multiplies */

@@ -36,7 +36,7 @@ static segment_shape segment_with(const block_layout *layout, unsigned outputs, 
 static segment_shape segment_of(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
     const unsigned x = blocks_window(layout, spec) * (unsigned)spec->product.tile_rows * ROUND_BYTES;
-    const unsigned warps = blocks_warps(layout), teams = warps * WARP / TEAM;
+    const unsigned warps = blocks_warps(layout, spec), teams = warps * WARP / TEAM;
     const unsigned room =
         layout->table ? TABLE_SHARED_BYTES
                       : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x - block_codebook_bytes(layout);
@@ -48,7 +48,7 @@ static segment_shape segment_of(const block_layout *layout, const kernel_spec *s
 
 unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *spec, unsigned outputs)
 {
-    return blocks_warps(layout) * WARP / TEAM / 2 * segment_of(layout, spec, outputs).pair;
+    return blocks_warps(layout, spec) * WARP / TEAM / 2 * segment_of(layout, spec, outputs).pair;
 }
 
 /* The shape between the entries of a table: runs of 128 bytes, with the vectors of a row in order. */

@@ -1,5 +1,5 @@
 /* Products with GGUF blocks and a few rows of x: blocks are decoded in registers, each once for all rows.
- * A team of 8 threads sums up to four outputs (of a gated pair, both); a warp has four teams. x is staged
+ * A team of 8 threads sums up to two outputs (of a gated pair, both); a warp has four teams. x is staged
  * in shared memory as f32, a window of a few rounds at a time, in the order in which threads read it. */
 #include "kernels/gemm/block_segments.h"
 #include "kernels/formats/placed.h"
@@ -21,42 +21,35 @@ enum {
 
 /* Small thread blocks fill more SMs, and leave room for more rounds of each output; but each of them reads
  * x, which therefore has to be small compared with its weights. */
-unsigned blocks_warps(const block_layout *layout)
+unsigned blocks_warps(const block_layout *layout, const kernel_spec *spec)
 {
     const unsigned of_round = ROUND / layout->elements * layout->bytes;
-    return !blocks_are_direct(layout) && of_round >= 136 ? 4 : 8;
+    if (blocks_are_direct(layout))
+        return spec->product.tile_rows == 1 ? 4 : 8;
+    return of_round >= 136 ? 4 : 8;
 }
 
 /* Rounds of x times rows of x: less of it leaves more room for blocks. */
-static unsigned window_limit(const block_layout *layout)
+static unsigned window_limit(const block_layout *layout, const kernel_spec *spec)
 {
     if (blocks_are_direct(layout) || layout->table)
         return WINDOW;
-    return blocks_warps(layout) > 4 ? WINDOW / 4 : WINDOW / 2;
+    return blocks_warps(layout, spec) > 4 ? WINDOW / 4 : WINDOW / 2;
 }
 
 unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
 {
     unsigned window =
         blocks_are_direct(layout) ? blocks_slots(spec) : 1; /* a multiple: rounds keep their slots */
-    while (2 * window * spec->product.tile_rows <= window_limit(layout))
+    while (2 * window * spec->product.tile_rows <= window_limit(layout, spec))
         window *= 2;
     return window;
 }
 
-static unsigned outputs_of_team(const kernel_row *row, const kernel_spec *spec)
-{
-    const block_layout *layout = block_layout_of(row->format);
-    const bool experts_or_pairs = spec->product.grouped || spec->epilogue.gated; /* which need registers */
-    if (blocks_are_direct(layout) && spec->product.tile_rows == 1 && !experts_or_pairs)
-        return 4;
-    return team_outputs(spec);
-}
-
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned teams = blocks_warps(block_layout_of(row->format)) * WARP / TEAM;
-    return teams * outputs_of_team(row, spec) / (spec->epilogue.gated ? 2 : 1);
+    const unsigned teams = blocks_warps(block_layout_of(row->format), spec) * WARP / TEAM;
+    return teams * team_outputs(spec) / (spec->epilogue.gated ? 2 : 1);
 }
 
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -303,7 +296,7 @@ static void finish(ptx_builder *b, const blocks *s)
 {
     const unsigned each = s->spec->epilogue.gated ? 1 : s->outputs, count = s->rows * each;
     epilogue e = epilogue_begin(b, s->spec, &s->args);
-    ptx_val sums[BLOCKS_OUTPUTS_MAX / 2][BLOCKS_ROWS_MAX * BLOCKS_OUTPUTS_MAX * TEAM_CHUNKS];
+    ptx_val sums[2 /* of a pair */][BLOCKS_ROWS_MAX * BLOCKS_OUTPUTS_MAX * TEAM_CHUNKS];
     lanes_joined joined = {0};
     for (unsigned pair = 0; pair < s->outputs / each; pair++) {
         for (unsigned i = 0; i < count; i++)
@@ -387,20 +380,20 @@ static unsigned shared_of(const kernel_row *row, const kernel_spec *spec)
     const block_layout *layout = block_layout_of(row->format);
     if (layout->table)
         return BYTE_TABLE_BYTES;
-    if (blocks_are_direct(layout) || blocks_warps(layout) <= 4)
+    if (blocks_are_direct(layout) || blocks_warps(layout, spec) <= 4)
         return 0;
     return blocks_window(layout, spec) * (unsigned)spec->product.tile_rows * ROUND_BYTES +
-           blocks_segments_bytes(layout, spec, outputs_of_team(row, spec));
+           blocks_segments_bytes(layout, spec, team_outputs(spec));
 }
 
 static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec, blocks *s)
 {
     const block_layout *layout = block_layout_of(row->format);
     *s = (blocks){.spec = spec,
-                  .warps = blocks_warps(layout),
-                  .teams = blocks_warps(layout) * WARP / TEAM,
+                  .warps = blocks_warps(layout, spec),
+                  .teams = blocks_warps(layout, spec) * WARP / TEAM,
                   .rows = (unsigned)spec->product.tile_rows,
-                  .outputs = outputs_of_team(row, spec),
+                  .outputs = team_outputs(spec),
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
     block_share_of(layout, &s->share);
@@ -498,15 +491,14 @@ static void multiply(ptx_builder *b, blocks *s)
 /* Thread blocks per SM, which limits the registers of a thread; two tables fit. */
 static unsigned blocks_of_sm(const block_layout *layout, const kernel_spec *spec)
 {
-    if (blocks_are_direct(layout) || spec->product.tile_rows > 1)
+    if (spec->product.tile_rows > 1)
         return 1;
-    return layout->table ? 2 : 16 / blocks_warps(layout);
+    return layout->table ? 2 : 16 / blocks_warps(layout, spec);
 }
 
 static unsigned threads_of(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)spec;
-    return blocks_warps(block_layout_of(row->format)) * WARP;
+    return blocks_warps(block_layout_of(row->format), spec) * WARP;
 }
 
 static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

@@ -8,7 +8,7 @@
 
 enum {
     BLOCKS_ROWS_MAX = 16,
-    BLOCKS_OUTPUTS_MAX = 4, /* outputs per team */
+    BLOCKS_OUTPUTS_MAX = 2, /* outputs per team */
     BLOCKS_SLOTS_MAX = 4    /* rounds of weights loaded ahead */
 };
 
@@ -40,7 +40,7 @@ typedef struct blocks {
 } blocks;
 
 /* Warps of a thread block. */
-unsigned blocks_warps(const block_layout *layout);
+unsigned blocks_warps(const block_layout *layout, const kernel_spec *spec);
 
 /* Allocates shared memory and returns its address (u32): from what is left of the dynamic memory, or
  * statically. */

@@ -22,13 +22,33 @@ static uint64_t rows_of_tile(uint64_t m)
     return rows;
 }
 
+/* Divides the outputs of thread blocks, so that each warp has fewer of them, until there are enough warps for every multiprocessor,
+ * or a warp has only one. */
+static void choose_outputs(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
+{
+    enum { USUAL_MULTIPROCESSORS = 108, WARPS = 6, SPLIT_MAX = 32 };
+    const uint64_t sms =
+        problem->multiprocessors > 0 ? (uint64_t)problem->multiprocessors : USUAL_MULTIPROCESSORS;
+    if (kernel_product_splits(spec) != SPLITS_OUTPUTS)
+        return;
+    while (spec->product.split < SPLIT_MAX && gemm_warps(row, spec, problem) < WARPS * sms) {
+        kernel_spec finer = *spec;
+        finer.product.split *= 2;
+        if (!kernel_product_fits(row, &finer, problem))
+            return;
+        *spec = finer;
+    }
+}
+
 static void choose_few_rows(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
     spec->product.tile_rows = rows_of_tile(kernel_rows_together(problem->m, problem->experts));
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
         spec->product.kernel = few_rows[i];
-        if (gemm_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem))
+        if (gemm_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem)) {
+            choose_outputs(row, problem, spec);
             return;
+        }
     }
     spec->product.kernel = KERNEL_PRODUCT_STAGED;
 }

@@ -4,6 +4,7 @@
 #include "kernels/quant/quant.h"
 
 #include "kernels/emit.h"
+#include "kernels/formats/quantized.h"
 
 #include <stdio.h>
 
@@ -43,6 +44,11 @@ kernel_splits kernel_product_splits(const kernel_spec *spec)
         return SPLITS_GRID;
     case KERNEL_PRODUCT_TILE:
         return SPLITS_BLOCK;
+    case KERNEL_PRODUCT_GEMV:
+    case KERNEL_PRODUCT_RAGGED:
+    case KERNEL_PRODUCT_BLOCKS:
+    case KERNEL_PRODUCT_TERNARY:
+        return SPLITS_OUTPUTS;
     default:
         return SPLITS_NOTHING;
     }
@@ -68,6 +74,28 @@ static bool rows_serve(const gemm_kernel *kernel, const kernel_spec *spec, char 
     return false;
 }
 
+/* A product that divides its outputs can do so while blocks get smaller. */
+static bool split_serves(const gemm_kernel *kernel, const kernel_row *row, const kernel_spec *spec,
+                         char *error, size_t error_size)
+{
+    kernel_spec coarser = *spec;
+    char name[32];
+    if (kernel_product_splits(spec) != SPLITS_OUTPUTS || spec->product.split == 1)
+        return true;
+    coarser.product.split /= 2;
+    if (kernel->outputs(row, spec) < kernel->outputs(row, &coarser))
+        return true;
+    while (coarser.product.split > 1 && kernel->outputs(row, spec) == kernel->outputs(row, &coarser))
+        coarser.product.split /= 2;
+    kernel_spec_value(spec, "product", name, sizeof name);
+    snprintf(error, error_size, "split is %llu; product %s takes up to %llu here",
+             (unsigned long long)spec->product.split, name,
+             (unsigned long long)(kernel->outputs(row, spec) < kernel->outputs(row, &coarser)
+                                      ? 2 * coarser.product.split
+                                      : 1));
+    return false;
+}
+
 bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     if (spec->data == QDNN_DATA_F64) {
@@ -88,12 +116,13 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         return false;
     }
     if (spec->product.split > 1 && kernel_product_splits(spec) == SPLITS_NOTHING) {
-        snprintf(error, error_size, "split is %llu; only products lanewise and tile can be split",
+        snprintf(error, error_size, "split is %llu; this product takes 1 only",
                  (unsigned long long)spec->product.split);
         return false;
     }
     return rows_serve(kernel, spec, error, error_size) &&
-           (!kernel->serves || kernel->serves(row, spec, error, error_size));
+           (!kernel->serves || kernel->serves(row, spec, error, error_size)) &&
+           split_serves(kernel, row, spec, error, error_size);
 }
 
 bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
@@ -103,6 +132,16 @@ bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const k
     kernel_spec normal = *spec;
     return kernel_spec_settle_kernel(row, &normal, reason, sizeof reason) &&
            (!kernel->fits || kernel->fits(row, &normal, problem));
+}
+
+uint64_t gemm_warps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const uint64_t threads = kernel->block ? kernel->block : kernel->block_of(row, spec),
+                   across = ceil_div(gemm_shape_of(spec, problem).n, kernel->outputs(row, spec)),
+                   experts = problem->experts < problem->m ? problem->experts : problem->m;
+    return across * (problem->experts ? experts : ceil_div(problem->m, spec->product.tile_rows)) * threads /
+           WARP;
 }
 
 /* With K = 0 there is still output: the sums are +0. */

@@ -29,6 +29,8 @@ typedef struct gemm_shape {
     uint64_t n;          /* of y: half of outputs for gated pairs */
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
+/* Warps of all its thread blocks. */
+uint64_t gemm_warps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 
 /* Normalises the specification: grouped products do not split their lanes among thread blocks, and x in
  * FP8 counts as f16. */

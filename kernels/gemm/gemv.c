@@ -34,18 +34,17 @@ static ptx_val has_round(ptx_builder *b, const gemv *g, unsigned round)
     return ptx_setp(b, PTX_GT, g->left, (int)(round * ROUND));
 }
 
-/* Nearly always the row has enough rounds to fill the ring, and the loads need no guards. */
-static void fill_ring(ptx_builder *b, const gemv *g)
+/* Begins the tile at k (u32). */
+static void fill_ring(ptx_builder *b, const gemv *g, ptx_val k)
 {
-    ptx_val from[GEMV_OUTPUTS_MAX];
+    const gemv_shape *s = &g->shape;
+    ptx_val from[GEMV_OUTPUTS_MAX], here = ptx_min(b, ptx_sub(b, g->k, k), (int)s->tile);
+    ptx_val left = ptx_as(b, PTX_S32, ptx_sub(b, here, ptx_mul(b, g->thread, (int)gemv_unit(s))));
+    ptx_assign(b, g->at, ptx_mul(b, ptx_shr(b, k, ceil_log2(ROUND)), round_bytes(s)));
+    ptx_assign(b, g->left, ptx_selp(b, left, ptx_s32(b, INT32_MIN / 2), g->aligned));
     ring_addresses(b, g, from);
-    ptx_if(b, ptx_setp(b, PTX_GE, g->left, (int)(g->shape.depth * ROUND)));
-    for (unsigned i = 0; i < g->shape.depth; i++)
-        load_round(b, g, from, i, (ptx_val){0});
-    ptx_else(b);
-    for (unsigned i = 0; i < g->shape.depth; i++)
+    for (unsigned i = 0; i < s->depth; i++)
         load_round(b, g, from, i, has_round(b, g, i));
-    ptx_end_if(b);
 }
 
 static void advance(ptx_builder *b, const gemv *g, unsigned rounds)
@@ -362,9 +361,7 @@ static void slow_tile(ptx_builder *b, const gemv *g, ptx_val k)
     ptx_val at = ptx_for(b, first, end, ROUND);
     slow_round(b, g, &r, ptx_cvt(b, PTX_U64, at));
     gemv_reading_advance(b, g, &r, 1);
-    advance(b, g, 1);
     ptx_end_for(b);
-    fill_ring(b, g); /* in any tile but the last, all threads have all rounds */
 }
 
 /* ---- The kernel ---- */
@@ -396,16 +393,14 @@ static void begin_rows(ptx_builder *b, gemv *g)
     const unsigned bits = g->w.coding.format->facts.bits;
     ptx_val row_bytes = bits < 8 ? ptx_shr(b, g->k, ceil_log2(8 / bits)) : ptx_mul(b, g->k, (int)(bits / 8));
     ptx_val mine = ptx_mad_wide(b, g->thread, ptx_u32(b, 4 * s->words), g->w.codes);
-    ptx_val all = ptx_sub(b, g->k, ptx_mul(b, g->thread, (int)gemv_unit(s)));
     g->at = ptx_var(b, ptx_u32(b, 0));
-    g->left = ptx_var(b, ptx_selp(b, ptx_as(b, PTX_S32, all), ptx_s32(b, INT32_MIN / 2), g->aligned));
+    g->left = ptx_var(b, ptx_s32(b, 0));
     for (unsigned i = 0; i < s->outputs; i++) {
         g->codes[i] = ptx_mad_wide(b, g->rows[i], row_bytes, mine);
         for (unsigned slot = 0; slot < s->depth; slot++)
             for (unsigned w = 0; w < s->words; w++)
                 g->ring[slot][i][w] = ptx_var_of(b, PTX_U32);
     }
-    fill_ring(b, g);
 }
 
 static ptx_val or_of_both(ptx_builder *b, ptx_val p, ptx_val q)
@@ -443,8 +438,12 @@ static void odd_tile(ptx_builder *b, const gemv *g, ptx_val k)
 static void multiply_tile(ptx_builder *b, const gemv *g, ptx_val k)
 {
     ptx_syncthreads(b);
-    ptx_val odd = or_of_both(b, not_aligned(b, g), gemv_stage_x(b, g, k, true));
-    odd = or_of_both(b, odd, gemv_stage_numbers(b, g, k));
+    x_ahead x;
+    gemv_fetch_x(b, g, k, &x);
+    if (!g->shape.is_ragged)
+        fill_ring(b, g, k);
+    ptx_val odd = or_of_both(b, not_aligned(b, g), gemv_stage_numbers(b, g, k));
+    odd = or_of_both(b, odd, gemv_put_x(b, g, k, &x));
     if (odd.kind == PTX_NOTHING) {
         ptx_syncthreads(b);
         fast_tile(b, g, k);
@@ -551,7 +550,7 @@ static unsigned blocks_of_sm(const gemv *g, const format_row *format, bool has_t
         return 1;
     if (g->spec->product.grouped || g->spec->epilogue.gated || has_table || format_is_plain(format))
         return 2;
-    if (s->rows == 1 && s->outputs <= 2 && !g->codec->is_wide)
+    if (s->rows == 1 && s->outputs <= 2)
         return 4;
     return s->rows == 1 || (s->rows == 2 && s->outputs == 2) ? 3 : 2;
 }

@@ -34,8 +34,9 @@ enum {
     GEMV_CHUNKS_MAX = 8,
     GEMV_OUTPUTS_MAX = 4,
     GEMV_WORDS_MAX = 8,
-    GEMV_DEPTH_MAX = 4,
+    GEMV_DEPTH_MAX = 8,
     GEMV_NUMBERS_MAX = 4,
+    GEMV_TILE_ROUNDS_MAX = 16,
     LANES = 32
 };
 
@@ -57,7 +58,6 @@ struct gemv_codec {
     /* Decodes two chunks as f32x2, before scaling. Null: chunks are decoded one by one. */
     void (*decode_pair)(ptx_builder *b, const gemv *g, const ptx_val *words, unsigned chunk, unsigned other,
                         ptx_val out[CHUNK]);
-    bool is_wide; /* decoding takes many registers */
     /* Weights are finite, whatever the codes are: where x is 0, codes do not matter. */
     bool is_finite;
     /* Where chunks are in pairs, decode leaves scales out, and the caller multiplies by pairs of scales. */
@@ -99,6 +99,22 @@ typedef struct x_loader {
     ptx_val to;      /* u32: where that chunk is stored, for row 0 */
     ptx_val aligned; /* predicate: chunks are loaded by vectors */
 } x_loader;
+
+/* A row of x in a tile: whether it exists, the lane's first k, and where that is in memory and in shared memory. */
+typedef struct x_row {
+    ptx_val exists, at, from, to;
+} x_row;
+
+/* Words of a chunk of x as it lies in memory, for each round that a warp loads. */
+typedef ptx_val x_words[GEMV_TILE_ROUNDS_MAX][CHUNK];
+
+/* x on its way from memory. */
+typedef struct x_ahead {
+    bool is_used;
+    ptx_val by_vectors; /* predicate: it could be loaded */
+    x_row row;
+    x_words words;
+} x_ahead;
 
 /* How the numbers of groups get there: a thread takes one span of the tile, for outputs at equal
  * distances. */
@@ -160,7 +176,8 @@ struct gemv {
     ptx_val ring[GEMV_DEPTH_MAX][GEMV_OUTPUTS_MAX][GEMV_WORDS_MAX]; /* variables: codes in flight */
     ptx_val codes[GEMV_OUTPUTS_MAX]; /* u64: where the thread's codes of the first round are */
     ptx_val at;                      /* u32 variable: byte offset of the ring's first round */
-    ptx_val left; /* s32 variable: k from there to the end of the row; negative where codes are not aligned */
+    ptx_val
+        left; /* s32 variable: k from there to the end of the tile; negative where codes are not aligned */
     ragged_rows ragged;
 };
 
@@ -241,6 +258,10 @@ void gemv_begin_inputs(ptx_builder *b, gemv *g);
  * a predicate that is true where the fast path must not be taken; empty: it always may. */
 ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled);
 ptx_val gemv_stage_numbers(ptx_builder *b, const gemv *g, ptx_val k);
+/* The same for x (scaled) in two parts: the loads, where a thread has registers for them; and the rest. What is loaded between
+ * them is under way at the same time, so that a block waits for memory once. */
+void gemv_fetch_x(ptx_builder *b, const gemv *g, ptx_val k, x_ahead *x);
+ptx_val gemv_put_x(ptx_builder *b, const gemv *g, ptx_val k, const x_ahead *x);
 
 /* ---- Codes (gemv_decode.c) ---- */
 

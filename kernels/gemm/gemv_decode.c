@@ -247,8 +247,8 @@ static void mixed_decode(ptx_builder *b, const gemv *g, const ptx_val *words, un
 
 #define MIXED(next)                                                                                          \
     {                                                                                                        \
-        .numbers = PLACES + 1, .is_finite = true, .is_wide = true, .prepare = mixed_prepare,                 \
-        .decode = mixed_decode, .second = next                                                               \
+        .numbers = PLACES + 1, .is_finite = true, .prepare = mixed_prepare, .decode = mixed_decode,          \
+        .second = next                                                                                       \
     }
 static const gemv_codec mixed_bf16 = MIXED(NULL), mixed = MIXED(NULL), mixed_of_bf16 = MIXED(&mixed_bf16);
 

@@ -97,19 +97,51 @@ static unsigned k_of(const gemv *g, unsigned i)
     return g->in_pairs && i >= CHUNK / 2 ? i - CHUNK / 2 + pair_distance(g) : i;
 }
 
-/* Stages whole rows of aligned vectors. */
-static void stage_row(ptx_builder *b, const gemv *g, const x_target *t, ptx_val from, ptx_val to)
+/* Row j of the warp, in the tile at k (u32). */
+static x_row row_of_tile(ptx_builder *b, const gemv *g, ptx_val k, unsigned j)
 {
     const x_loader *l = &g->x_loader;
-    const unsigned bytes = element_bytes(g->spec->data) * ROUND;
+    ptx_val row = ptx_add(b, g->first_row, l->row);
+    if (j)
+        row = ptx_add(b, row, (int)j);
+    x_row r = {.exists = ptx_setp(b, PTX_LT, row, g->m), .at = ptx_add(b, k, l->at)};
+    ptx_val number = x_row_of(b, g->spec, gemv_row(b, g, row));
+    ptx_val element = ptx_mad(b, number, g->args.x_stride, ptx_cvt(b, PTX_U64, r.at));
+    r.from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
+    r.to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
+    return r;
+}
+
+/* Loads a row of aligned vectors, if `wanted`; what lies beyond K is 0. */
+static void fetch_row(ptx_builder *b, const gemv *g, const x_row *row, ptx_val wanted, x_words words)
+{
+    const x_loader *l = &g->x_loader;
+    const unsigned bytes = element_bytes(g->spec->data), parts = g->in_pairs ? 2 : 1,
+                   of_part = CHUNK / parts * bytes / 4, vector = of_part < 4 ? of_part : 4;
+    for (unsigned i = 0; i < l->rounds; i++)
+        for (unsigned part = 0; part < parts; part++) {
+            const unsigned k = i * l->step * ROUND + part * pair_distance(g);
+            ptx_val here = ptx_setp_and(b, PTX_LT, ptx_add(b, row->at, (int)k), g->k, wanted);
+            for (unsigned w = 0; w < of_part; w++)
+                words[i][part * of_part + w] = ptx_var(b, ptx_u32(b, 0));
+            for (unsigned w = 0; w < of_part; w += vector) {
+                ptx_when(b, here);
+                ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, row->from, (int)(k * bytes + 4 * w),
+                                &words[i][part * of_part + w], (int)vector);
+            }
+        }
+}
+
+/* Puts the row into shared memory. */
+static void put_row(ptx_builder *b, const gemv *g, const x_target *t, const x_row *row, const x_words words)
+{
+    const x_loader *l = &g->x_loader;
+    const unsigned of_word = 4 / element_bytes(g->spec->data);
     for (unsigned i = 0; i < l->rounds; i++) {
         ptx_val x[CHUNK];
-        int at = (int)(i * l->step * bytes);
-        emit_load_run(b, g->spec->data, from, at, g->in_pairs ? CHUNK / 2 : CHUNK, x);
-        if (g->in_pairs)
-            emit_load_run(b, g->spec->data, from, at + (int)(pair_distance(g) * element_bytes(g->spec->data)),
-                          CHUNK / 2, x + CHUNK / 2);
-        store_x(b, g, t, to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
+        for (unsigned j = 0; j < CHUNK; j += of_word)
+            emit_widen_word(b, g->spec->data, words[i][j / of_word], &x[j]);
+        store_x(b, g, t, row->to, (int)(i * l->step * g->stretch * ROUND_BYTES), x);
     }
 }
 
@@ -136,49 +168,94 @@ static void load_ragged(ptx_builder *b, const gemv *g, ptx_val k, ptx_val addres
 }
 
 /* Stages a row element by element; elements that do not exist are 0. */
-static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, ptx_val exists, ptx_val at,
-                             ptx_val from, ptx_val to)
+static void stage_row_slowly(ptx_builder *b, const gemv *g, const x_target *t, const x_row *row)
 {
     const x_loader *l = &g->x_loader;
     const unsigned bytes = element_bytes(g->spec->data);
     ptx_val i = ptx_for(b, ptx_u32(b, 0), (int)(l->rounds * l->step * ROUND), (int)(l->step * ROUND));
-    ptx_val here = ptx_setp_and(b, PTX_LT, ptx_add(b, at, i), g->k, exists), x[CHUNK];
-    ptx_val address = ptx_at(b, from, i, bytes);
+    ptx_val here = ptx_setp_and(b, PTX_LT, ptx_add(b, row->at, i), g->k, row->exists), x[CHUNK];
+    ptx_val address = ptx_at(b, row->from, i, bytes);
     for (unsigned j = 0; j < CHUNK; j++)
         x[j] = ptx_var(b, ptx_f32(b, 0));
     ptx_if(b, here);
     if (g->shape.is_ragged)
-        load_ragged(b, g, ptx_add(b, at, i), address, x);
+        load_ragged(b, g, ptx_add(b, row->at, i), address, x);
     else
         for (unsigned j = 0; j < CHUNK; j++)
             ptx_assign(b, x[j], emit_load(b, g->spec->data, address, (int)(k_of(g, j) * bytes)));
     ptx_end_if(b);
-    store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), to), 0, x);
+    store_x(b, g, t, ptx_mad(b, i, (int)(4 * g->stretch), row->to), 0, x);
     ptx_end_for(b);
+}
+
+/* Predicate, uniform: rows are loaded by vectors. Where K may end within a chunk, only in tiles that are whole. */
+static ptx_val x_by_vectors(ptx_builder *b, const gemv *g, ptx_val k)
+{
+    if (!g->shape.is_ragged)
+        return g->x_loader.aligned;
+    ptx_val end = ptx_add(b, k, (int)g->shape.tile), rest = ptx_and(b, g->k, CHUNK - 1);
+    return ptx_and(b, g->x_loader.aligned, ptx_setp_or(b, PTX_LE, end, g->k, ptx_setp(b, PTX_EQ, rest, 0)));
+}
+
+static x_target x_target_of(ptx_builder *b, bool is_scaled)
+{
+    return (x_target){is_scaled, ptx_var(b, ptx_u32(b, 0))};
+}
+
+/* Predicate: some x was too large; empty: none can be. */
+static ptx_val x_is_odd(ptx_builder *b, const gemv *g, const x_target *t)
+{
+    return x_may_be_large(g) && t->is_scaled ? ptx_setp(b, PTX_NE, t->too_large, 0) : (ptx_val){0};
 }
 
 ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
 {
-    const x_loader *l = &g->x_loader;
-    const x_target t = {is_scaled, ptx_var(b, ptx_u32(b, 0))};
-    ptx_val at = ptx_add(b, k, l->at), last_row = ptx_add(b, g->first_row, (int)g->shape.rows);
-    ptx_val whole = ptx_setp_and(b, PTX_LE, ptx_add(b, k, (int)g->shape.tile), g->k, l->aligned);
-    ptx_val row = ptx_add(b, g->first_row, l->row);
-    whole = ptx_setp_and(b, PTX_LE, last_row, g->m, whole);
+    const x_target t = x_target_of(b, is_scaled);
+    ptx_val by_vectors = x_by_vectors(b, g, k);
     for (unsigned j = 0; j < g->shape.rows; j += g->shape.warps) {
-        ptx_val this = j ? ptx_add(b, row, (int)j) : row;
-        ptx_val x_row = x_row_of(b, g->spec, gemv_row(b, g, this));
-        ptx_val element = ptx_mad(b, x_row, g->args.x_stride, ptx_cvt(b, PTX_U64, at));
-        ptx_val from = ptx_at(b, g->args.all.operand[QDNN_OPERAND_X], element, element_bytes(g->spec->data));
-        ptx_val to = ptx_mad(b, ptx_add(b, l->row, (int)j), (int)(4 * g->stretch * g->shape.tile), l->to);
+        const x_row row = row_of_tile(b, g, k, j);
+        x_words words;
         ptx_uniform(b);
-        ptx_if(b, whole);
-        stage_row(b, g, &t, from, to);
+        ptx_if(b, by_vectors);
+        fetch_row(b, g, &row, row.exists, words);
+        put_row(b, g, &t, &row, words);
         ptx_else(b);
-        stage_row_slowly(b, g, &t, ptx_setp(b, PTX_LT, this, g->m), at, from, to);
+        stage_row_slowly(b, g, &t, &row);
         ptx_end_if(b);
     }
-    return x_may_be_large(g) && is_scaled ? ptx_setp(b, PTX_NE, t.too_large, 0) : (ptx_val){0};
+    return x_is_odd(b, g, &t);
+}
+
+/* Whether a thread has registers for its x of a tile. */
+static bool x_fits_registers(const gemv *g)
+{
+    enum { WORDS = 32 };
+    return g->shape.rows <= g->shape.warps &&
+           g->x_loader.rounds * CHUNK * element_bytes(g->spec->data) / 4 <= WORDS;
+}
+
+void gemv_fetch_x(ptx_builder *b, const gemv *g, ptx_val k, x_ahead *x)
+{
+    *x = (x_ahead){.is_used = x_fits_registers(g)};
+    if (!x->is_used)
+        return;
+    x->by_vectors = x_by_vectors(b, g, k);
+    x->row = row_of_tile(b, g, k, 0);
+    fetch_row(b, g, &x->row, ptx_and(b, x->by_vectors, x->row.exists), x->words);
+}
+
+ptx_val gemv_put_x(ptx_builder *b, const gemv *g, ptx_val k, const x_ahead *x)
+{
+    if (!x->is_used)
+        return gemv_stage_x(b, g, k, true);
+    const x_target t = x_target_of(b, true);
+    ptx_uniform(b);
+    ptx_if(b, x->by_vectors);
+    put_row(b, g, &t, &x->row, x->words);
+    ptx_else(b);
+    stage_row_slowly(b, g, &t, &x->row);
+    ptx_end_if(b);
+    return x_is_odd(b, g, &t);
 }
 
 /* ---- Numbers of groups ---- */

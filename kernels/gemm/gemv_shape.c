@@ -6,13 +6,14 @@
 /* ---- Shapes ---- */
 
 enum {
-    SUMS_MAX = 64,       /* accumulators of a thread */
-    LOADS = 8,           /* of 16 bytes, that a thread has in flight */
+    SUMS_MAX = 64,    /* accumulators of a thread */
+    WORDS_AHEAD = 32, /* that a thread has in flight, at most, and of one output: */
+    WORDS_OF_OUTPUT = 16,
     X_BYTES = 32 * 1024, /* of shared memory, at most */
     TILE_MAX = 4096,     /* k */
     NUMBERS_BYTES = 20 * 1024,
     NUMBERS_BYTES_BESIDE_TABLE = 35 * 1024, /* both fit 99 KB */
-    TURN_MAX = 8,                           /* rounds */
+    TURN_LEAST = 4,                         /* rounds */
     RAGGED_TURN_MAX = 4,
     RAGGED_BYTES = 40 * 1024, /* of shared memory, for x, numbers and stretches of rows */
     TABLE_BYTES = 64          /* of codes that are looked up */
@@ -88,6 +89,25 @@ static void set_ragged_tile(const kernel_row *row, const kernel_spec *spec, cons
     } while (!set_tile(spec, row->format, codec, s) && s->turn > 1);
 }
 
+/* Halves a thread's outputs while there are several (of gated pairs, two pairs), then its chunks: the team of an output becomes larger,
+ * up to a warp, while a thread has a whole word of codes. */
+static void split_outputs(const kernel_spec *spec, unsigned bits, gemv_shape *s)
+{
+    for (uint64_t split = spec->product.split; split > 1; split /= 2)
+        if (s->outputs > (spec->epilogue.gated ? 2 : 1))
+            s->outputs /= 2;
+        else if (s->chunks > 1 && s->chunks / 2 * bits >= 4)
+            s->chunks /= 2;
+}
+
+/* Warps hide latency better than loads written ahead, which ptxas moves together: a thread with one output loads no more of it
+ * than one with two. */
+static unsigned depth_of(const gemv_shape *s)
+{
+    const unsigned all = WORDS_AHEAD / (s->outputs * s->words), of_output = WORDS_OF_OUTPUT / s->words;
+    return between(2, all < of_output ? all : of_output, GEMV_DEPTH_MAX);
+}
+
 /* 16 bytes of codes a thread, unless that makes too many sums: of many rows, less. */
 gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm)
 {
@@ -104,18 +124,19 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
     s.outputs = between(spec->epilogue.gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
         s.chunks /= 2;
+    split_outputs(spec, bits, &s);
     s.team = LANES / s.chunks;
     s.words = (s.chunks * bits + 3) / 4;
-    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : between(2, LOADS * 4 / (s.outputs * s.words), GEMV_DEPTH_MAX);
+    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : depth_of(&s);
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
     if (s.is_ragged) {
         set_ragged_tile(row, spec, codec, &s);
         return s;
     }
-    s.turn = TURN_MAX;
-    if (s.rows > 1 || spec->product.grouped || !set_tile(spec, row->format, codec, &s)) {
-        s.turn = s.rows > 2 ? s.depth : GEMV_DEPTH_MAX;
+    s.turn = s.rows > 2 ? s.depth : between(TURN_LEAST, s.depth, GEMV_DEPTH_MAX);
+    if (!set_tile(spec, row->format, codec, &s) && s.turn > TURN_LEAST) {
+        s.turn = s.depth = TURN_LEAST;
         set_tile(spec, row->format, codec, &s);
     }
     return s;

@@ -5,7 +5,7 @@ enum { ROWS_OF_TWO = 8 /* most rows of x for two outputs per team */ };
 
 unsigned team_outputs(const kernel_spec *spec)
 {
-    return spec->product.tile_rows > ROWS_OF_TWO ? 1 : 2;
+    return spec->product.tile_rows > ROWS_OF_TWO || spec->product.split > 1 ? 1 : 2;
 }
 
 bool team_halves_are_apart(const kernel_spec *spec)

@@ -5,7 +5,7 @@
 
 #include "kernels/formats/block_reader.h"
 
-/* Outputs per team: two where a tile has few rows; with more rows there are no registers for them. */
+/* Outputs per team: two where a tile has few rows, unless the product is split; with more rows there are no registers for them. */
 unsigned team_outputs(const kernel_spec *spec);
 
 /* Whether the two halves of a gated pair (a and b) belong to two neighbouring teams, instead of one team

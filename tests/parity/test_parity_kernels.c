@@ -44,7 +44,9 @@ static int ways_of(const kernel_row *row, const kernel_spec *spec, kernel_proble
     int count = 0;
     for (int product = 0; product < KERNEL_PRODUCT_TILE; product++)
         for (uint64_t rows = 1; rows <= 128 && product != KERNEL_PRODUCT_JOIN; rows *= 2)
-            for (uint64_t split = 1; split <= (spec->product.grouped ? 1 : 32) && count < WAYS_MAX;
+            for (uint64_t split = 1;
+                 split <= (spec->product.grouped && product == KERNEL_PRODUCT_LANEWISE ? 1 : 32) &&
+                 count < WAYS_MAX;
                  split *= 2) {
                 ways[count] = (way){(kernel_product)product, rows, split};
                 kernel_spec own = spec_of_way(spec, &ways[count]);
