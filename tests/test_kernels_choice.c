@@ -150,3 +150,48 @@ TEST_CASE(KernelChoice, FewTilesAreSplit)
     kernel_product_choose(row, &problem, &spec);
     CHECK_EQ_U64(spec.product.split, 1);
 }
+
+/* Outputs of a block are divided until there are six warps for every multiprocessor, or a warp has one output (or, where a team has
+ * eight threads, four). */
+TEST_CASE(KernelChoice, FewOutputsAreDivided)
+{
+    static const struct {
+        const char *kernel, *settings;
+        uint64_t rows;
+        int multiprocessors;
+        uint64_t split;
+    } cases[] = {{"matmul_int4", "groups=rows", 14336, 108, 1}, {"matmul_int4", "groups=rows", 4096, 108, 2},
+                 {"matmul_int4", "groups=rows", 4096, 0, 2},    {"matmul_int4", "groups=rows", 4096, 40, 1},
+                 {"matmul_int4", "groups=rows", 1024, 108, 8},  {"matmul_int4", "groups=rows", 16, 108, 8},
+                 {"matmul_int2", "groups=rows", 16, 108, 4},    {"matmul_plain_f32", "", 16, 108, 4},
+                 {"matmul_gguf_q4_k", "", 14336, 108, 1},       {"matmul_gguf_q4_k", "", 1024, 108, 2},
+                 {"matmul_gguf_q6_k", "gated=yes", 64, 108, 2}, {"matmul_gguf_tq1_0", "", 64, 108, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const kernel_row *row = kernel_find(cases[i].kernel);
+        const kernel_problem problem = {.rows = cases[i].rows,
+                                        .columns = 4096,
+                                        .multiprocessors = cases[i].multiprocessors,
+                                        .m = 1,
+                                        .x_stride = 4096,
+                                        .y_stride = cases[i].rows};
+        kernel_spec spec = kernel_spec_default();
+        char why[512];
+        test_push_note("%s %s, %d rows, %d multiprocessors", cases[i].kernel, cases[i].settings,
+                       (int)cases[i].rows, cases[i].multiprocessors);
+        REQUIRE(row && kernel_spec_set_words(row, &spec, cases[i].settings, why, sizeof why));
+        kernel_product_choose(row, &problem, &spec);
+        CHECK_EQ_U64(spec.product.split, cases[i].split);
+        CHECK(kernel_is_emitted(row, &spec, why, sizeof why));
+        test_pop_note();
+    }
+    kernel_spec fine = kernel_spec_default();
+    char why[512];
+    fine.product.kernel = KERNEL_PRODUCT_GEMV;
+    fine.stored.groups = QDNN_GROUPS_ROWS;
+    fine.product.split = 16;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &fine, why, sizeof why));
+    CHECK_EQ_STR(why, "split is 16; product gemv takes up to 8 here");
+    fine.product.kernel = KERNEL_PRODUCT_STAGED;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &fine, why, sizeof why));
+    CHECK_EQ_STR(why, "split is 16; this product takes 1 only");
+}
