@@ -152,7 +152,7 @@ TEST_CASE(KernelChoice, FewTilesAreSplit)
 }
 
 /* Outputs of a block are divided until there are six warps for every multiprocessor, or a warp has one output (or, where a team has
- * eight threads, four). */
+ * eight threads, four); with a large table for each block, only until half of the multiprocessors have one. */
 TEST_CASE(KernelChoice, FewOutputsAreDivided)
 {
     static const struct {
@@ -165,7 +165,8 @@ TEST_CASE(KernelChoice, FewOutputsAreDivided)
                  {"matmul_int4", "groups=rows", 1024, 108, 8},  {"matmul_int4", "groups=rows", 16, 108, 8},
                  {"matmul_int2", "groups=rows", 16, 108, 4},    {"matmul_plain_f32", "", 16, 108, 4},
                  {"matmul_gguf_q4_k", "", 14336, 108, 1},       {"matmul_gguf_q4_k", "", 1024, 108, 2},
-                 {"matmul_gguf_q6_k", "gated=yes", 64, 108, 2}, {"matmul_gguf_tq1_0", "", 64, 108, 2}};
+                 {"matmul_gguf_q6_k", "gated=yes", 64, 108, 2}, {"matmul_gguf_tq1_0", "", 64, 108, 2},
+                 {"matmul_nf4", "groups=rows", 4096, 108, 1},   {"matmul_nf4", "groups=rows", 1024, 108, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const kernel_row *row = kernel_find(cases[i].kernel);
         const kernel_problem problem = {.rows = cases[i].rows,

@@ -1,5 +1,7 @@
 /* Chooses the kernel for a product. Those of a mode give the same bits; the choice depends on the
  * largest number of rows of a plan, never on that of a single execute. */
+#include "kernels/formats/byte_table.h"
+#include "kernels/formats/quantized.h"
 #include "kernels/gemm/gemm.h"
 
 uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
@@ -22,16 +24,25 @@ static uint64_t rows_of_tile(uint64_t m)
     return rows;
 }
 
-/* Divides the outputs of thread blocks, so that each warp has fewer of them, until there are enough warps for every multiprocessor,
- * or a warp has only one. */
+/* Whether blocks of half the outputs would be better. Every multiprocessor should have six warps, which the model of time shows to
+ * suffice. But a block that fills a large table first costs too much to have more of them than multiprocessors. */
+static bool should_divide(const kernel_row *row, const kernel_problem *problem, const kernel_spec *spec)
+{
+    enum { USUAL_MULTIPROCESSORS = 108, WARPS = 6 };
+    const kernel_geometry g = gemm_geometry(row, spec);
+    const uint64_t warps = gemm_warps(row, spec, problem), blocks = warps * WARP / g.block,
+                   sms = problem->multiprocessors > 0 ? (uint64_t)problem->multiprocessors
+                                                      : USUAL_MULTIPROCESSORS;
+    return warps < WARPS * sms && (g.shared_dynamic < BYTE_TABLE_BYTES || 2 * blocks <= sms);
+}
+
+/* Divides the outputs of blocks, so that each warp has fewer of them, or its last one is shared by more threads. */
 static void choose_outputs(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
-    enum { USUAL_MULTIPROCESSORS = 108, WARPS = 6, SPLIT_MAX = 32 };
-    const uint64_t sms =
-        problem->multiprocessors > 0 ? (uint64_t)problem->multiprocessors : USUAL_MULTIPROCESSORS;
+    enum { SPLIT_MAX = 32 };
     if (kernel_product_splits(spec) != SPLITS_OUTPUTS)
         return;
-    while (spec->product.split < SPLIT_MAX && gemm_warps(row, spec, problem) < WARPS * sms) {
+    while (spec->product.split < SPLIT_MAX && should_divide(row, problem, spec)) {
         kernel_spec finer = *spec;
         finer.product.split *= 2;
         if (!kernel_product_fits(row, &finer, problem))
