@@ -640,7 +640,7 @@ typedef struct kernel_problem {
     /* the weights are [K, N] in memory; rows and columns are N and K even so */
     bool w_is_kn;
     uint64_t top;
-    uint64_t parts; /* into which each row is divided; set by steps */
+    uint64_t parts; /* into which each row is divided; set by steps, but for attention it may be given (0: as fits) */
     uint64_t window, mask_keys, mask_stride, mask_head_stride; /* attention */
     kernel_conv conv;
     float eps, limit, factor; /* operations on rows */

@@ -46,8 +46,8 @@ typedef struct attention_shape {
     unsigned tokens;      /* of a thread block */
     unsigned rows;        /* heads * tokens, rounded up to a power of two */
     unsigned head_blocks; /* that share a head of the cache */
-    /* Mode tensor. A team of warps goes through keys together; each has 16 rows and some columns of the values. */
-    unsigned teams, row_tiles, column_parts;
+    /* Mode tensor. The warps of a block go through keys together; each has 16 rows and some columns of the values. */
+    unsigned row_tiles, column_parts;
     unsigned chunk, slots; /* keys that are loaded at once; and how many times so many there is room for */
 } attention_shape;
 attention_shape attention_shape_of(const kernel_spec *spec);

@@ -35,10 +35,9 @@ static attention_shape exact_shape(const kernel_spec *spec)
     return s;
 }
 
-/* Teams of a block, where each is a warp. */
-enum { TEAMS = 4, ROW_TILES = 4 };
+enum { ROW_TILES = 4 };
 
-/* Rows that have a team of up to 4 warps: 64, fewer where several warps share the columns of the values. */
+/* A block has up to 4 warps: 64 rows, fewer where several warps share the columns of the values. */
 static unsigned row_tiles_most(const kernel_spec *spec, unsigned column_parts)
 {
     return column_parts == 1 && spec->kv.key_size <= WARP_COLUMNS ? ROW_TILES
@@ -48,15 +47,15 @@ static unsigned row_tiles_most(const kernel_spec *spec, unsigned column_parts)
 
 static unsigned tensor_bytes(const kernel_spec *spec, const attention_shape *s)
 {
-    const unsigned team = s->slots * attend_slot_bytes(spec, s->chunk) + 2 * attend_places_bytes(spec);
-    return s->row_tiles * WARP_ROWS * matrix_pitch(spec->kv.key_size) + s->teams * team;
+    return s->row_tiles * WARP_ROWS * matrix_pitch(spec->kv.key_size) +
+           s->slots * attend_slot_bytes(spec, s->chunk) + 2 * attend_places_bytes(spec);
 }
 
 /* Chunks as large, and as many of them, as the shared memory of every SM has room for. */
 static void choose_chunks(const kernel_spec *spec, attention_shape *s)
 {
     enum { SHARED_MOST = 64 * 1024 - 1024 };
-    s->chunk = s->teams > 1 ? 16 : 32;
+    s->chunk = s->warps == 1 ? 16 : 32;
     s->slots = spec->kv.type == (int)spec->data ? 3 : 2; /* cp.async may be two chunks ahead */
     if (tensor_bytes(spec, s) > SHARED_MOST)
         s->chunk = 16;
@@ -74,9 +73,7 @@ static attention_shape tensor_shape(const kernel_spec *spec)
     s.tokens = spec->product.tile_rows < most / s.heads ? (unsigned)spec->product.tile_rows : most / s.heads;
     s.rows = s.heads * s.tokens;
     s.row_tiles = power_of_two(ceil_div(s.rows, WARP_ROWS));
-    const unsigned warps = s.row_tiles * s.column_parts;
-    s.teams = warps == 1 && spec->select.phase != KERNEL_PHASE_WHOLE ? TEAMS : 1;
-    s.warps = warps * s.teams;
+    s.warps = s.row_tiles * s.column_parts;
     s.block = s.warps * WARP;
     choose_chunks(spec, &s);
     return s;
@@ -307,25 +304,47 @@ uint64_t state_workspace(const kernel_spec *spec, const kernel_problem *p)
            (spec->kv.value_size + 2) * 4;
 }
 
-/* Into how many parts the keys of a row are divided: 1, if there are blocks enough without, or few keys. 0: into one, but in the
- * phases of several, as its block has several teams, which are of use only then. */
+enum { ROUNDS_LEAST = 2, WORKSPACE_MOST = 1 << 28 };
+
+static uint64_t exact_parts(const kernel_spec *spec, uint64_t blocks, uint64_t machine, uint64_t keys)
+{
+    enum { PARTS_MOST = 64 };
+    const uint64_t rounds = ceil_div(keys, (uint64_t)attention_shape_of(spec).warps * TILE_KEYS);
+    if (2 * blocks > machine || rounds < ROUNDS_LEAST)
+        return 1;
+    const uint64_t wanted = ceil_div(4 * machine, blocks), most = rounds < PARTS_MOST ? rounds : PARTS_MOST;
+    return wanted < most ? wanted : most;
+}
+
+/* The most parts for which the machine needs the least time: waves of blocks times strips of each. */
+static uint64_t tensor_parts(const kernel_spec *spec, uint64_t blocks, uint64_t machine, uint64_t keys)
+{
+    enum { PARTS_MOST = 128, WARPS_OF_SM = 12 };
+    const uint64_t strips = ceil_div(keys, state_keys(spec)),
+                   most = strips < PARTS_MOST ? strips : PARTS_MOST,
+                   at_once = machine * (WARPS_OF_SM / attention_shape_of(spec).warps);
+    uint64_t best = 1, least = UINT64_MAX;
+    for (uint64_t parts = 1; parts <= most; parts++) {
+        const uint64_t time = ceil_div(blocks * parts, at_once) * (2 * ceil_div(strips, parts) + 1);
+        if (time < least)
+            best = parts;
+        least = time < least ? time : least;
+    }
+    return best;
+}
+
+/* Into how many parts the keys of a row are divided: 1, if there are blocks enough without, or few keys. */
 static uint64_t parts_of(const kernel_spec *spec, const kernel_problem *p)
 {
-    enum { ROUNDS_LEAST = 2, PARTS_MOST = 64, WORKSPACE_MOST = 1 << 28 };
     kernel_spec divided = *spec;
     divided.select.phase = KERNEL_PHASE_PARTS;
     const attention_shape s = attention_shape_of(&divided);
-    const unsigned round = spec->attention.tensor ? s.teams * state_keys(spec) : s.warps * TILE_KEYS;
     const uint64_t machine = p->multiprocessors ? (uint64_t)p->multiprocessors : MULTIPROCESSORS,
                    blocks = ceil_div(p->m, s.tokens) * spec->kv.heads * s.head_blocks,
-                   rounds = ceil_div(capacity(spec, p), (uint64_t)round);
-    const bool has_teams = spec->attention.tensor && s.teams > 1 && capacity(spec, p) > state_keys(spec);
-    if (state_workspace(spec, p) > WORKSPACE_MOST)
-        return 1;
-    if (2 * blocks > machine || rounds < ROUNDS_LEAST)
-        return has_teams ? 0 : 1;
-    const uint64_t wanted = ceil_div(4 * machine, blocks), most = rounds < PARTS_MOST ? rounds : PARTS_MOST;
-    return wanted < most ? wanted : most;
+                   keys = capacity(spec, p);
+    if (p->parts || state_workspace(spec, p) > WORKSPACE_MOST)
+        return p->parts ? p->parts : 1;
+    return (spec->attention.tensor ? tensor_parts : exact_parts)(&divided, blocks, machine, keys);
 }
 
 void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -339,7 +358,6 @@ void attention_steps(const kernel_row *row, const kernel_spec *spec, const kerne
         step_follows_rows(steps_add(steps, row, spec, &p), 0, 1, s.tokens);
         return;
     }
-    p.parts = p.parts ? p.parts : 1;
     const uint64_t states = steps_take(steps, state_workspace(spec, &p));
     part.select.phase = KERNEL_PHASE_PARTS;
     kernel_step *first = steps_add(steps, row, &part, &p);

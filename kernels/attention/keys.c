@@ -234,16 +234,23 @@ void kv_fetch(ptx_builder *b, const kv_reader *r, const kv_place *places, unsign
 
 /* ---- Numbers ---- */
 
-static void decode_blocks(ptx_builder *b, const kv_reader *r, const kv_unit *unit, ptx_val *x)
+/* The strand of a block that has the unit. */
+static block_strand strand_of(ptx_builder *b, const kv_reader *r, const kv_unit *unit)
 {
     const block_layout *layout = block_layout_of(r->array->row->format);
     block_run run = unit->run;
     block_open_run(b, &r->q.state, &run);
     block_strand strand = block_strand_of(b, layout, &run, 0);
-    if (r->second.kind != PTX_NOTHING) {
-        block_strand second = block_strand_of(b, layout, &run, 1);
-        strand = block_strand_select(b, &second, &strand, r->elements, r->second);
-    }
+    if (r->second.kind == PTX_NOTHING)
+        return strand;
+    block_strand second = block_strand_of(b, layout, &run, 1);
+    return block_strand_select(b, &second, &strand, r->elements, r->second);
+}
+
+static void decode_blocks(ptx_builder *b, const kv_reader *r, const kv_unit *unit, ptx_val *x)
+{
+    const block_layout *layout = block_layout_of(r->array->row->format);
+    const block_strand strand = strand_of(b, r, unit);
     for (unsigned i = 0; i < r->elements; i++)
         x[i] = block_decode(b, layout, &r->q.state, &strand, i);
 }
@@ -274,21 +281,49 @@ void kv_decode(ptx_builder *b, const kv_reader *r, const kv_unit *unit, unsigned
         x[i] = ptx_selp(b, x[i], ptx_f32(b, 0), has);
 }
 
+static void decode_block_pairs(ptx_builder *b, const kv_reader *r, const kv_unit *unit, qdnnDataType_t type,
+                               ptx_val *pairs)
+{
+    const block_layout *layout = block_layout_of(r->array->row->format);
+    const block_strand strand = strand_of(b, r, unit);
+    ptx_val scale = block_pair_scale(b, layout, type, &strand);
+    for (unsigned i = 0; i < r->elements; i += 2)
+        pairs[i / 2] = block_decode_pair(b, layout, &r->q.state, type, &strand, scale, i);
+}
+
+static void decode_code_pairs(ptx_builder *b, const kv_reader *r, const kv_unit *unit, qdnnDataType_t type,
+                              ptx_val *pairs)
+{
+    const unsigned bits = element_bits(r);
+    const group_values group = {.scale = unit->scale};
+    const pair_group g = pair_group_of(b, &r->q, type, &group, &group);
+    for (unsigned i = 0; i < r->elements; i += 2) {
+        ptx_val word = unit->words[i * bits / 32];
+        const code_place first = {word, i * bits % 32}, second = {word, i * bits % 32 + bits};
+        pairs[i / 2] = pair_decode(b, &r->q, type, &g, first, second);
+    }
+}
+
 void kv_decode_pairs(ptx_builder *b, const kv_reader *r, const kv_unit *unit, qdnnDataType_t type,
                      ptx_val *pairs)
 {
-    ptx_val x[UNIT_MAX];
-    if (plain_type(r) == type) {
-        for (unsigned i = 0; i < r->elements / 2; i++)
-            pairs[i] = unit->words[i];
+    if (is_blocks(r)) {
+        decode_block_pairs(b, r, unit, type, pairs);
         return;
     }
-    if (is_blocks(r))
-        decode_blocks(b, r, unit, x);
-    else if (!plain_type(r))
-        decode_codes(b, r, unit, x);
-    for (unsigned w = 0; plain_type(r) && w < kv_unit_words(r); w++)
-        emit_widen_word(b, plain_type(r), unit->words[w], &x[w * 4 / element_bytes(plain_type(r))]);
-    for (unsigned i = 0; i < r->elements / 2; i++)
-        pairs[i] = emit_narrow_pair(b, type, x[2 * i], x[2 * i + 1]);
+    if (!plain_type(r)) {
+        decode_code_pairs(b, r, unit, type, pairs);
+        return;
+    }
+    for (unsigned i = 0; i < r->elements / 2; i++) {
+        ptx_val x[UNIT_MAX];
+        const unsigned in_word = 4 / element_bytes(plain_type(r)), first = 2 * i / in_word;
+        if (plain_type(r) == type) {
+            pairs[i] = unit->words[i];
+            continue;
+        }
+        for (unsigned w = first; w < first + 2 / in_word; w++)
+            emit_widen_word(b, plain_type(r), unit->words[w], &x[(w - first) * in_word]);
+        pairs[i] = emit_narrow_pair(b, type, x[0], x[1]);
+    }
 }

@@ -16,15 +16,11 @@ static bool is_whole(const tensor *t)
 static void find_warp(ptx_builder *b, tensor *t)
 {
     const attention_shape *s = &t->shape;
-    const unsigned team_warps = s->row_tiles * s->column_parts;
     ptx_val zero = ptx_mov(b, ptx_u32(b, 0));
     t->warp = ptx_shr(b, ptx_tid_x(b), 5);
     t->lane = ptx_laneid(b);
-    t->team = s->teams > 1 ? t->warp : zero;
-    t->member = s->teams > 1 ? t->lane : ptx_tid_x(b);
-    ptx_val of_team = team_warps > 1 ? t->warp : zero;
-    t->part = s->column_parts > 1 ? ptx_shr(b, of_team, ceil_log2(s->row_tiles)) : zero;
-    t->row_tile = s->row_tiles > 1 ? ptx_and(b, of_team, (int)s->row_tiles - 1) : zero;
+    t->part = s->column_parts > 1 ? ptx_shr(b, t->warp, ceil_log2(s->row_tiles)) : zero;
+    t->row_tile = s->row_tiles > 1 ? ptx_and(b, t->warp, (int)s->row_tiles - 1) : zero;
     const unsigned all = (unsigned)t->spec->kv.value_size / 8;
     t->groups = (unsigned)ceil_div(all, s->column_parts);
     t->column_group = ptx_min(b, ptx_mul(b, t->part, (int)t->groups), ptx_u32(b, all - t->groups));
@@ -32,25 +28,29 @@ static void find_warp(ptx_builder *b, tensor *t)
 
 static void find_heads(ptx_builder *b, tensor *t)
 {
-    const unsigned heads = (unsigned)(t->spec->rope.queries / t->spec->kv.heads);
-    ptx_val y = ptx_cvt(b, PTX_U64, ptx_ctaid_y(b)), last = ptx_sub(b, ptx_nctaid_x(b), 1);
-    t->kv_head = emit_divide(b, y, t->shape.head_blocks);
-    ptx_val part = emit_remainder(b, y, t->kv_head, t->shape.head_blocks);
-    t->head = ptx_add(b, emit_multiply(b, t->kv_head, heads), emit_multiply(b, part, t->shape.heads));
-    t->head_end = emit_multiply(b, ptx_add(b, t->kv_head, ptx_u64(b, 1)), heads);
+    const unsigned heads = (unsigned)(t->spec->rope.queries / t->spec->kv.heads),
+                   blocks = t->shape.head_blocks;
+    ptx_val y = ptx_ctaid_y(b), last = ptx_sub(b, ptx_nctaid_x(b), 1), head = y,
+            part = ptx_mov(b, ptx_u32(b, 0));
+    if (blocks > 1) {
+        head = ptx_div(b, y, (int)blocks);
+        part = ptx_sub(b, y, ptx_mul(b, head, (int)blocks));
+    }
+    t->kv_head = ptx_cvt(b, PTX_U64, head);
+    t->head = ptx_mad(b, part, (int)t->shape.heads, ptx_mul(b, head, (int)heads));
+    t->head_end = ptx_mul(b, ptx_add(b, head, 1), (int)heads);
     /* the last tokens first: they see the most */
     t->token = emit_multiply(b, ptx_cvt(b, PTX_U64, ptx_sub(b, last, ptx_ctaid_x(b))), t->shape.tokens);
 }
 
-/* The queries of all rows, then for each team its ring and its places. */
+/* The queries of all rows, the ring and the places. */
 static void open_memory(ptx_builder *b, tensor *t)
 {
     const attention_shape *s = &t->shape;
     const unsigned queries = s->row_tiles * WARP_ROWS * t->key_pitch,
-                   ring = s->slots * attend_slot_bytes(t->spec, s->chunk),
-                   places = 2 * attend_places_bytes(t->spec);
+                   ring = s->slots * attend_slot_bytes(t->spec, s->chunk);
     t->queries = ptx_shared_dynamic(b, LOAD_BYTES);
-    t->ring = ptx_mad(b, t->team, (int)(ring + places), ptx_add(b, t->queries, (int)queries));
+    t->ring = ptx_add(b, t->queries, (int)queries);
     t->places = ptx_add(b, t->ring, (int)ring);
     t->reading = ptx_var(b, ptx_u32(b, 0));
     t->writing = ptx_var(b, ptx_u32(b, 0));
@@ -85,13 +85,12 @@ static ptx_val strip_of(ptx_builder *b, ptx_val tile)
     return ptx_shr(b, tile, ceil_log2(TENSOR_TILES));
 }
 
-/* Strips from one of the team to its next: s32. */
+/* Strips from one of the block to its next: s32. */
 static ptx_val strip_step(ptx_builder *b, const tensor *t)
 {
     if (is_whole(t))
         return ptx_s32(b, 1);
-    ptx_val parts = ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, t->args->number[NUMBER_PARTS]));
-    return ptx_mul(b, parts, (int)t->shape.teams);
+    return ptx_as(b, PTX_S32, ptx_cvt(b, PTX_U32, t->args->number[NUMBER_PARTS]));
 }
 
 static ptx_val first_tile(ptx_builder *b, const tensor *t)
@@ -99,8 +98,7 @@ static ptx_val first_tile(ptx_builder *b, const tensor *t)
     ptx_val tile = tile_of(b, t->lo);
     if (is_whole(t))
         return tile;
-    ptx_val number = ptx_mad(b, ptx_sreg(b, "ctaid.z"), (int)t->shape.teams, t->team);
-    ptx_val strip = ptx_add(b, strip_of(b, tile), ptx_as(b, PTX_S32, number));
+    ptx_val strip = ptx_add(b, strip_of(b, tile), ptx_as(b, PTX_S32, ptx_ctaid_z(b)));
     return ptx_max(b, tile, ptx_shl(b, strip, ceil_log2(TENSOR_TILES)));
 }
 
@@ -176,9 +174,9 @@ static void do_tiles(ptx_builder *b, const tensor *t, const tensor_state *all)
     ptx_assign(b, t->writing, ptx_u32(b, 0));
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_LE, tile, last));
-    attend_team_sync(b, t);
+    attend_sync(b, t);
     attend_place_keys(b, t, tile);
-    attend_team_sync(b, t);
+    attend_sync(b, t);
     for (unsigned i = 0; i < t->ahead; i++) {
         tensor_chunk chunk;
         attend_fetch(b, t, tile, i, &chunk);

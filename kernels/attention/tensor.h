@@ -1,5 +1,5 @@
 /* Attention in mode tensor. A warp has 16 rows (heads of queries that share a head of the cache, of one token or several) and
- * up to 128 columns of the values; a team of warps goes through tiles of 64 keys together. Keys, then values of a tile come in
+ * up to 128 columns of the values; the warps of a block go through tiles of 64 keys together. Keys, then values of a tile come in
  * chunks of 16 or 32 keys, in the type of x, to shared memory, from where ldmatrix makes fragments of them:
  *
  *   scores  = rows x keys: queries are operand A, keys operand B
@@ -12,8 +12,8 @@
  *   tensor_scores.c    scores and weights of a tile
  *   tensor_values.c    weighted sums
  *
- * A team takes every so-manieth strip of 4 tiles. Where keys are divided among blocks or teams (phase parts), the states of strips go to
- * the workspace, for join.c; else the only team joins them in its registers. */
+ * Where keys are divided among blocks (phase parts), each takes every so-manieth strip of 4 tiles, and the states of strips go to the
+ * workspace, for join.c; else the block joins them in its registers. */
 #ifndef QDNN_KERNELS_TENSOR_ATTENTION_H
 #define QDNN_KERNELS_TENSOR_ATTENTION_H
 
@@ -39,7 +39,7 @@ static inline unsigned matrix_pitch(uint64_t elements)
 /* One of a thread's rows. */
 typedef struct tensor_row {
     ptx_val exists;      /* predicate */
-    ptx_val token, head; /* u64 */
+    ptx_val token, head; /* u64, u32 */
     seen_keys seen;
     ptx_val slope;  /* f32 */
     ptx_val active; /* predicate, variable: the pass is about it */
@@ -67,17 +67,16 @@ typedef struct tensor {
     kv_array keys, values;
     kv_reader key_reader, value_reader;
     ptx_val warp, lane;     /* u32: warp of the block */
-    ptx_val team, member;   /* u32: the warp's team; the thread's number in it */
     ptx_val row_tile, part; /* u32: which rows, which columns the warp has */
     ptx_val column_group;   /* u32: the warp's first */
     ptx_val token, kv_head, head,
-        head_end; /* u64: the first token; the head of the cache; heads of queries */
+        head_end; /* u64: the first token; the head of the cache; u32: heads of queries */
     tensor_row rows[HALVES];
     ptx_val zero;       /* f32 */
     ptx_val queries;    /* shared: all rows of the block */
     bool keeps_queries; /* their fragments are in registers: */
     ptx_val kept[WARP_COLUMNS / 16][4];
-    ptx_val ring, places;     /* shared: the team's */
+    ptx_val ring, places;     /* shared */
     ptx_val reading, writing; /* variables, u32: slots of the ring */
     /* Where lanes read matrices, in bytes. */
     ptx_val query_lane, key_lane, key_lane_short, value_lane;
@@ -99,7 +98,7 @@ void attend_results(ptx_builder *b, const tensor *t, const tensor_state *all);
 
 /* ---- Keys (tensor_keys.c) ---- */
 
-/* Bytes of shared memory of a team. */
+/* Bytes of shared memory. */
 unsigned attend_slot_bytes(const kernel_spec *spec, unsigned chunk);
 unsigned attend_places_bytes(const kernel_spec *spec);
 void attend_keys_begin(ptx_builder *b, tensor *t);
@@ -121,7 +120,7 @@ void attend_fetch(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk,
 void attend_put(ptx_builder *b, const tensor *t, const tensor_chunk *chunk);
 /* Waits until the chunk that is read next is there, and the slot that is written next is free. */
 void attend_arrive(ptx_builder *b, const tensor *t);
-void attend_team_sync(ptx_builder *b, const tensor *t);
+void attend_sync(ptx_builder *b, const tensor *t);
 /* The address of a slot; a slot further. */
 ptx_val attend_slot(ptx_builder *b, const tensor *t, ptx_val slot);
 void attend_advance(ptx_builder *b, const tensor *t, ptx_val slot);

@@ -52,12 +52,12 @@ static void put_place(ptx_builder *b, const tensor *t, const kv_reader *r, const
 /* Keys that do not exist get the place of one that does, so that loads need no conditions; where none does, the first slot. */
 void attend_place_keys(ptx_builder *b, const tensor *t, ptx_val tile)
 {
-    const bool is_alone = t->shape.block == t->shape.teams * WARP;
+    const bool is_alone = t->shape.block == WARP;
     kv_slot slots[2];
     ptx_val exists[2], ballots[2], none = ptx_u32(b, UINT32_MAX), zero = ptx_u64(b, 0);
     if (!is_alone) {
         ptx_uniform(b);
-        ptx_if(b, ptx_setp(b, PTX_LT, t->member, WARP));
+        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), WARP));
     }
     ptx_val places = places_of(b, t, tile);
     for (unsigned h = 0; h < 2; h++) {
@@ -112,9 +112,9 @@ static kv_head take_place(ptx_builder *b, const tensor *t, const kv_reader *r, p
 
 /* ---- The ring ---- */
 
-void attend_team_sync(ptx_builder *b, const tensor *t)
+void attend_sync(ptx_builder *b, const tensor *t)
 {
-    if (t->shape.block == t->shape.teams * WARP)
+    if (t->shape.block == WARP)
         ptx_syncwarp(b);
     else
         ptx_syncthreads(b);
@@ -124,7 +124,7 @@ void attend_arrive(ptx_builder *b, const tensor *t)
 {
     if (t->copies)
         ptx_cp_async_wait(b, t->ahead - 1);
-    attend_team_sync(b, t);
+    attend_sync(b, t);
 }
 
 ptx_val attend_slot(ptx_builder *b, const tensor *t, ptx_val slot)
@@ -140,20 +140,15 @@ void attend_advance(ptx_builder *b, const tensor *t, ptx_val slot)
 
 /* ---- Chunks ---- */
 
-static unsigned team_threads(const tensor *t)
-{
-    return t->shape.block / t->shape.teams;
-}
-
-/* Keys that a team loads at once, each thread one unit; and the key (u32) of a thread among them. */
+/* Keys that are loaded at once, each thread one unit; and the key (u32) of a thread among them. */
 static unsigned keys_at_once(const tensor *t, const kv_reader *r)
 {
-    return team_threads(t) / r->lanes;
+    return t->shape.block / r->lanes;
 }
 
-static ptx_val key_of_thread(ptx_builder *b, const tensor *t, const kv_reader *r)
+static ptx_val key_of_thread(ptx_builder *b, const kv_reader *r)
 {
-    return ptx_shr(b, t->member, ceil_log2(r->lanes));
+    return ptx_shr(b, ptx_tid_x(b), ceil_log2(r->lanes));
 }
 
 /* Whether the thread has a unit: false if there are more threads than units, or fewer units in the last turn. */
@@ -161,7 +156,7 @@ static ptx_val has_unit(ptx_builder *b, const tensor *t, const kv_reader *r, uns
 {
     ptx_val has = {0};
     if (keys_at_once(t, r) > t->shape.chunk)
-        has = ptx_setp(b, PTX_LT, key_of_thread(b, t, r), ptx_u32(b, t->shape.chunk));
+        has = ptx_setp(b, PTX_LT, key_of_thread(b, r), ptx_u32(b, t->shape.chunk));
     if (!kv_turn_is_ragged(r, turn))
         return has;
     ptx_val in = ptx_setp(b, PTX_LT, r->lane, ptx_u32(b, r->units - turn * r->lanes));
@@ -171,7 +166,7 @@ static ptx_val has_unit(ptx_builder *b, const tensor *t, const kv_reader *r, uns
 /* Where the thread's first unit goes, and how much further that of place `i` is. */
 static ptx_val unit_target(ptx_builder *b, const tensor *t, const kv_reader *r, unsigned pitch)
 {
-    ptx_val at = ptx_mad(b, key_of_thread(b, t, r), (int)pitch, attend_slot(b, t, t->writing));
+    ptx_val at = ptx_mad(b, key_of_thread(b, r), (int)pitch, attend_slot(b, t, t->writing));
     return ptx_mad(b, r->lane, 2 * r->elements, at);
 }
 
@@ -197,7 +192,7 @@ static void find_units(ptx_builder *b, const tensor *t, ptx_val tile, unsigned c
     c->is_values = chunk >= chunks;
     const kv_reader *r = reader_of(t, c);
     const unsigned at_once = keys_at_once(t, r), turns = kv_turns(r), first = chunk % chunks * t->shape.chunk;
-    ptx_val places = places_of(b, t, tile), key = key_of_thread(b, t, r);
+    ptx_val places = places_of(b, t, tile), key = key_of_thread(b, r);
     if (at_once > t->shape.chunk)
         key = ptx_and(b, key, (int)t->shape.chunk - 1);
     c->count = 0;
@@ -297,8 +292,8 @@ void attend_keys_begin(ptx_builder *b, tensor *t)
 {
     const codec_state state = kv_open(b, &t->keys);
     const unsigned keys = lanes_for(t->spec->kv.key_size), values = lanes_for(t->spec->kv.value_size);
-    t->key_reader = kv_reader_begin(b, &t->keys, &state, UNIT_MAX, keys, ptx_and(b, t->member, (int)keys - 1),
-                                    t->kv_head);
+    t->key_reader = kv_reader_begin(b, &t->keys, &state, UNIT_MAX, keys,
+                                    ptx_and(b, ptx_tid_x(b), (int)keys - 1), t->kv_head);
     t->value_reader = kv_reader_begin(b, &t->values, &state, UNIT_MAX, values,
-                                      ptx_and(b, t->member, (int)values - 1), t->kv_head);
+                                      ptx_and(b, ptx_tid_x(b), (int)values - 1), t->kv_head);
 }

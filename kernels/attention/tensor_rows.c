@@ -14,7 +14,7 @@ static tensor_row row_of(ptx_builder *b, const tensor *t, ptx_val row)
     ptx_val token = many ? ptx_div(b, row, (int)t->shape.heads) : ptx_u32(b, 0);
     ptx_val head = many ? ptx_sub(b, row, ptx_mul(b, token, (int)t->shape.heads)) : row;
     tensor_row r = {.token = ptx_add(b, t->token, ptx_cvt(b, PTX_U64, token)),
-                    .head = ptx_add(b, t->head, ptx_cvt(b, PTX_U64, head))};
+                    .head = ptx_add(b, t->head, head)};
     r.exists = ptx_setp(b, PTX_LT, r.token, t->args->number[NUMBER_M]);
     r.exists = ptx_setp_and(b, PTX_LT, r.head, t->head_end, r.exists);
     r.exists = ptx_setp_and(b, PTX_LT, row, ptx_u32(b, rows_used(t)), r.exists);
@@ -39,19 +39,46 @@ void attend_rows_begin(ptx_builder *b, tensor *t)
     }
 }
 
-/* Zeros in rows that do not exist. */
+/* Zeros in rows that the block does not have. */
+static void clear_rows(ptx_builder *b, const tensor *t)
+{
+    const unsigned first = rows_used(t) * t->key_pitch, end = t->shape.row_tiles * WARP_ROWS * t->key_pitch;
+    ptx_val zeros[4];
+    for (unsigned i = 0; i < 4; i++)
+        zeros[i] = ptx_mov(b, ptx_u32(b, 0));
+    ptx_val start = ptx_mad(b, ptx_tid_x(b), LOAD_BYTES, ptx_u32(b, first));
+    ptx_rolled(b);
+    ptx_val at = ptx_for(b, start, ptx_u32(b, end), ptx_u32(b, LOAD_BYTES * t->shape.block));
+    ptx_st_vec(b, PTX_SHARED, 0, ptx_add(b, t->queries, at), 0, zeros, 4);
+    ptx_end_for(b);
+}
+
+/* Several elements of a thread are under way together. */
 void attend_load_queries(ptx_builder *b, const tensor *t)
 {
-    const unsigned size = (unsigned)t->spec->kv.key_size, rows = t->shape.row_tiles * WARP_ROWS;
+    enum { AT_ONCE = 8 };
+    const unsigned size = (unsigned)t->spec->kv.key_size, all = rows_used(t) * size;
+    if (rows_used(t) < t->shape.row_tiles * WARP_ROWS)
+        clear_rows(b, t);
     ptx_rolled(b);
-    ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, rows * size), ptx_u32(b, t->shape.block));
-    ptx_val number = ptx_div(b, i, (int)size), element = ptx_sub(b, i, ptx_mul(b, number, (int)size));
-    const tensor_row row = row_of(b, t, number);
-    ptx_val at = ptx_mad(b, row.token, t->args->number[NUMBER_X_STRIDE], emit_multiply(b, row.head, size));
-    at = ptx_add(b, at, ptx_cvt(b, PTX_U64, element));
-    ptx_val x = ptx_ld_if(b, row.exists, PTX_GLOBAL, PTX_NC, PTX_U16,
-                          ptx_at(b, t->args->operand[QDNN_OPERAND_X], at, 2), 0, ptx_u16(b, 0));
-    ptx_st_shared(b, ptx_at(b, ptx_mad(b, number, (int)t->key_pitch, t->queries), element, 2), 0, x);
+    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, all), ptx_u32(b, AT_ONCE * t->shape.block));
+    ptx_val x[AT_ONCE], to[AT_ONCE], has[AT_ONCE];
+    for (unsigned k = 0; k < AT_ONCE; k++) {
+        ptx_val i = k ? ptx_add(b, first, (int)(k * t->shape.block)) : first;
+        ptx_val number = ptx_div(b, i, (int)size), element = ptx_sub(b, i, ptx_mul(b, number, (int)size));
+        const tensor_row row = row_of(b, t, number);
+        has[k] = ptx_setp(b, PTX_LT, i, ptx_u32(b, all));
+        ptx_val at = ptx_mad(b, row.token, t->args->number[NUMBER_X_STRIDE],
+                             ptx_mul_wide(b, row.head, ptx_u32(b, size)));
+        at = ptx_at(b, t->args->operand[QDNN_OPERAND_X], ptx_add(b, at, ptx_cvt(b, PTX_U64, element)), 2);
+        x[k] = ptx_ld_if(b, row.exists, PTX_GLOBAL, PTX_NC, PTX_U16, at, 0, ptx_u16(b, 0));
+        to[k] = ptx_at(b, ptx_mad(b, number, (int)t->key_pitch, t->queries), element, 2);
+    }
+    for (unsigned k = 0; k < AT_ONCE; k++) {
+        ptx_if(b, has[k]);
+        ptx_st_shared(b, to[k], 0, x[k]);
+        ptx_end_if(b);
+    }
     ptx_end_for(b);
 }
 
@@ -124,7 +151,8 @@ void attend_state_store(ptx_builder *b, const tensor *t, const tensor_state *str
     for (unsigned h = 0; h < t->halves; h++) {
         const tensor_row *r = &t->rows[h];
         ptx_if(b, r->active);
-        const state_place to = state_place_of(b, t->spec, t->args, r->token, r->head, wide);
+        const state_place to =
+            state_place_of(b, t->spec, t->args, r->token, ptx_cvt(b, PTX_U64, r->head), wide);
         ptx_val at = first_column(b, t, to.o, 4);
         for (unsigned g = 0; g < t->groups; g++) {
             ptx_val owns = owns_group(b, t, g);
@@ -169,7 +197,7 @@ void attend_results(ptx_builder *b, const tensor *t, const tensor_state *all)
         ptx_val a, l, none = ptx_setp(b, PTX_EQ, all->l[2 * h], zero);
         finish_row(b, t, all, h, &a, &l);
         ptx_val at = ptx_mad(b, r->token, t->args->number[NUMBER_Y_STRIDE],
-                             emit_multiply(b, r->head, t->spec->kv.value_size));
+                             ptx_mul_wide(b, r->head, ptx_u32(b, (uint32_t)t->spec->kv.value_size)));
         at = first_column(b, t, ptx_at(b, t->args->operand[QDNN_OPERAND_Y], at, bytes), bytes);
         for (unsigned g = 0; g < t->groups; g++)
             for (unsigned i = 0; i < 2; i++) {

@@ -127,7 +127,7 @@ static ptx_val mask_address(ptx_builder *b, const tensor *t, const tensor_row *r
     const unsigned bytes = element_bytes((qdnnDataType_t)t->spec->select.mask);
     ptx_val at = ptx_mul(b, r->token, t->args->number[NUMBER_MASK_STRIDE]);
     if (t->spec->attention.mask_heads)
-        at = ptx_mad(b, r->head, t->args->number[NUMBER_MASK_HEAD_STRIDE], at);
+        at = ptx_mad(b, ptx_cvt(b, PTX_U64, r->head), t->args->number[NUMBER_MASK_HEAD_STRIDE], at);
     at = ptx_add(b, at, ptx_cvt(b, PTX_U64, ptx_as(b, PTX_U32, key)));
     return ptx_at(b, t->args->operand[QDNN_OPERAND_MASK], at, bytes);
 }
@@ -234,11 +234,11 @@ static ptx_val raise_maximum(ptx_builder *b, const tensor_tile *tile, unsigned h
 }
 
 /* Weights of hidden keys become -0, those of NaN and +Inf NaN. */
-static void hide_weights(ptx_builder *b, const tensor *t, const tensor_tile *tile)
+static void hide_weights(ptx_builder *b, const tensor_tile *tile, unsigned h)
 {
     const uint32_t nan = 0x7FFF, hidden = 0x8000;
-    for (unsigned i = 0; i < 2 * GROUPS * t->halves; i++) {
-        const unsigned h = i / (2 * GROUPS), g = i / 2 % GROUPS, e = i % 2, shift = 16 * e;
+    for (unsigned i = 0; i < 2 * GROUPS; i++) {
+        const unsigned g = i / 2, e = i % 2, shift = 16 * e;
         ptx_val word = tile->weights[g][h], score = tile->scores[g][2 * h + e];
         ptx_val others = ptx_and(b, word, ptx_u32(b, 0xFFFFu << (16 - shift)));
         ptx_val is_hidden = ptx_setp(b, PTX_EQ, score, minus_infinity(b));
@@ -295,11 +295,11 @@ void attend_weights(ptx_builder *b, const tensor *t, const tensor_tile *tile, co
                 p[e] = emit_exp16(b, ptx_sub(b, tile->scores[g][2 * h + e], strip->m[h]));
             ptx_assign(b, tile->weights[g][h], emit_narrow_pair(b, t->type, p[0], p[1]));
         }
+        ptx_uniform(b);
+        ptx_if(b, tile->checked);
+        hide_weights(b, tile, h);
+        ptx_end_if(b);
     }
-    ptx_uniform(b);
-    ptx_if(b, tile->checked);
-    hide_weights(b, t, tile);
-    ptx_end_if(b);
     scale_sums(b, t, strip, a);
     add_weights(b, t, tile, strip);
 }
