@@ -1,7 +1,18 @@
 /* Products: weights in any format of ggml, x as it is or, in mode tensor, rounded to f16. */
 #include "engine.h"
 
-enum { P_WEIGHTS, P_OUTPUTS, P_DEPTH, P_ROWS, P_X_TYPE, P_X_STRIDE, P_Y_STRIDE, P_TENSOR, P_EXPERTS };
+enum {
+    P_WEIGHTS,
+    P_OUTPUTS,
+    P_DEPTH,
+    P_ROWS,
+    P_X_TYPE,
+    P_X_STRIDE,
+    P_Y_STRIDE,
+    P_TENSOR,
+    P_EXPERTS,
+    P_SLOTS
+};
 
 static qdnnStatus_t make_product(qdnnHandle_t handle, const int64_t *number, qdnnPlan_t *plan)
 {
@@ -10,23 +21,55 @@ static qdnnStatus_t make_product(qdnnHandle_t handle, const int64_t *number, qdn
     qdnnStatus_t status = qdnnCreateMatmulDescriptor(&matmul);
     if (status != QDNN_STATUS_SUCCESS)
         return status;
-    const int64_t rows = number[P_ROWS], n = number[P_OUTPUTS], k = number[P_DEPTH];
-    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[P_X_TYPE], rows, k,
+    const int64_t rows = number[P_ROWS], n = number[P_OUTPUTS], k = number[P_DEPTH], slots = number[P_SLOTS];
+    const struct {
+        qdnnMatmulAttribute_t attribute;
+        int64_t value;
+    } attributes[] = {{QDNN_MATMUL_ALGORITHM, number[P_TENSOR] ? QDNN_MATMUL_TENSOR : QDNN_MATMUL_EXACT},
+                      {QDNN_MATMUL_EXPERTS, number[P_EXPERTS]},
+                      {QDNN_MATMUL_SLOTS, slots}};
+    qdnnTensorDescriptor_t x = shapes_matrix(&s, (qdnnDataType_t)number[P_X_TYPE], rows / slots, k,
                                              number[P_X_STRIDE]),
                            w = number[P_EXPERTS] ? shapes_add(&s, QDNN_DATA_F32, 3,
                                                               (int64_t[]){number[P_EXPERTS], n, k}, NULL)
                                                  : shapes_matrix(&s, QDNN_DATA_F32, n, k, k),
                            y = shapes_matrix(&s, QDNN_DATA_F32, rows, n, number[P_Y_STRIDE]);
     qdnnQuantDescriptor_t quant = shapes_weights(&s, (qdnnWeights_t)number[P_WEIGHTS]);
-    if (s.status == QDNN_STATUS_SUCCESS)
-        status = qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_ALGORITHM,
-                                        number[P_TENSOR] ? QDNN_MATMUL_TENSOR : QDNN_MATMUL_EXACT);
-    if (s.status == QDNN_STATUS_SUCCESS && status == QDNN_STATUS_SUCCESS)
-        status = qdnnSetMatmulAttribute(matmul, QDNN_MATMUL_EXPERTS, number[P_EXPERTS]);
-    if (s.status == QDNN_STATUS_SUCCESS && status == QDNN_STATUS_SUCCESS)
+    status = s.status;
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0] && status == QDNN_STATUS_SUCCESS; i++)
+        status = qdnnSetMatmulAttribute(matmul, attributes[i].attribute, attributes[i].value);
+    if (status == QDNN_STATUS_SUCCESS)
         status = qdnnCreateMatmulPlan(handle, matmul, x, w, quant, y, plan);
     qdnnDestroyMatmulDescriptor(matmul);
     return shapes_free(&s, status);
+}
+
+/* The rows of a product: those of y, how far apart they and those of x are, and how many share a row of x. */
+typedef struct product_rows {
+    int64_t count, x_stride, y_stride, slots;
+} product_rows;
+
+/* False: the library has no weights, or no x, of these types. */
+static bool describe(run *r, const struct ggml_tensor *a, const place *x, const product_rows *rows,
+                     plan_request *request)
+{
+    qdnnWeights_t weights;
+    qdnnDataType_t type;
+    if (!weights_type(a->type, &weights))
+        return run_declines(r, "weights of type %s", ggml_type_name(a->type));
+    if (!plain_type(x->type, &type))
+        return run_declines(r, "x is of type %s", ggml_type_name(x->type));
+    *request = (plan_request){.make = make_product,
+                              .number = {[P_WEIGHTS] = weights,
+                                         [P_OUTPUTS] = a->ne[1],
+                                         [P_DEPTH] = a->ne[0],
+                                         [P_ROWS] = planned_rows(rows->count / rows->slots) * rows->slots,
+                                         [P_X_TYPE] = type,
+                                         [P_X_STRIDE] = rows->x_stride,
+                                         [P_Y_STRIDE] = rows->y_stride,
+                                         [P_SLOTS] = rows->slots,
+                                         [P_TENSOR] = engine_is_tensor(r->engine) && type != QDNN_DATA_F32}};
+    return true;
 }
 
 /* Mode tensor rounds x to f16, unless the graph asks for f32, or the weights are f32 themselves. */
@@ -102,83 +145,62 @@ static int64_t row_stride(const place *p)
 bool op_mul_mat(run *r, const struct ggml_tensor *t)
 {
     const struct ggml_tensor *a = t->src[0], *b = t->src[1];
-    qdnnWeights_t weights;
-    qdnnDataType_t type;
     const place to = place_of(t);
     place w = place_of(a), x;
-    int64_t x_stride, y_stride;
-    if (!weights_type(a->type, &weights))
-        return run_declines(r, "weights of type %s", ggml_type_name(a->type));
+    product_rows rows = {.slots = 1};
+    plan_request request;
     if (t->type != GGML_TYPE_F32 || !is_packed_row(t))
         return run_declines(r, "a result of type %s, or with gaps", ggml_type_name(t->type));
     if ((!is_packed_matrix(a) && !packed_place(r, a, SCRATCH_W, &w)) || !take_x(r, t, &x))
         return false;
-    if (!plain_type(x.type, &type))
-        return run_declines(r, "x is of type %s", ggml_type_name(x.type));
-    const bool one =
-        a->ne[2] == 1 && a->ne[3] == 1 && rows_are_uniform(&x, &x_stride) && rows_are_uniform(&to, &y_stride);
+    const bool one = a->ne[2] == 1 && a->ne[3] == 1 && rows_are_uniform(&x, &rows.x_stride) &&
+                     rows_are_uniform(&to, &rows.y_stride);
+    rows.count = one ? ggml_nrows(b) : b->ne[1];
     if (!one) {
-        x_stride = row_stride(&x);
-        y_stride = row_stride(&to);
+        rows.x_stride = row_stride(&x);
+        rows.y_stride = row_stride(&to);
     }
-    const int64_t rows = one ? ggml_nrows(b) : b->ne[1];
-    plan_request request = {.make = make_product,
-                            .number = {[P_WEIGHTS] = weights,
-                                       [P_OUTPUTS] = a->ne[1],
-                                       [P_DEPTH] = a->ne[0],
-                                       [P_ROWS] = planned_rows(rows),
-                                       [P_X_TYPE] = type,
-                                       [P_X_STRIDE] = x_stride,
-                                       [P_Y_STRIDE] = y_stride,
-                                       [P_TENSOR] = engine_is_tensor(r->engine) && type != QDNN_DATA_F32}};
-    return one ? multiply(r, &request, rows, w.data, x.data, t->data) : multiply_all(r, &request, &w, &x, t);
+    if (!describe(r, a, &x, &rows, &request))
+        return false;
+    return one ? multiply(r, &request, rows.count, w.data, x.data, t->data)
+               : multiply_all(r, &request, &w, &x, t);
 }
 
 /* ---- Mixtures of experts: rows of x by their experts ---- */
 
-/* x as a row for each expert that is used: where all experts of a token have the same, it is repeated. */
-static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x, int64_t *stride)
+/* x has a row for each expert of a token, or one that all of its experts share: as it is, or a copy. */
+static bool take_expert_rows(run *r, const struct ggml_tensor *t, place *x, product_rows *rows)
 {
+    enum { SLOTS_MAX = 32 };
     const struct ggml_tensor *b = t->src[1];
     const int64_t used = t->src[2]->ne[0];
-    place repeated = place_of(b);
-    *x = repeated;
-    if (b->ne[1] == used && rows_are_uniform(x, stride) && !rounds_x(r, t))
+    place shape = place_of(b);
+    const bool shares = b->ne[1] == 1 && used <= SLOTS_MAX;
+    rows->slots = shares ? used : 1;
+    *x = shape;
+    if ((shares || b->ne[1] == used) && rows_are_uniform(x, &rows->x_stride) && !rounds_x(r, t))
         return true;
-    repeated.ne[1] = used;
-    *stride = b->ne[0];
-    return copy_x(r, t, &repeated, x);
+    shape.ne[1] = shares ? 1 : used;
+    rows->x_stride = b->ne[0];
+    return copy_x(r, t, &shape, x);
 }
 
 bool op_mul_mat_id(run *r, const struct ggml_tensor *t)
 {
-    const struct ggml_tensor *a = t->src[0], *b = t->src[1], *experts = t->src[2];
-    const int64_t rows = experts->ne[0] * experts->ne[1];
-    qdnnWeights_t weights;
-    qdnnDataType_t type;
+    const struct ggml_tensor *a = t->src[0], *experts = t->src[2];
+    product_rows rows = {.count = experts->ne[0] * experts->ne[1], .y_stride = a->ne[1]};
     place w = place_of(a), x, index;
-    int64_t stride;
-    if (!weights_type(a->type, &weights))
-        return run_declines(r, "weights of type %s", ggml_type_name(a->type));
-    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || !plain_type(b->type, &type))
-        return run_declines(r, "a result with gaps, or x of type %s", ggml_type_name(b->type));
+    plan_request request;
+    if (t->type != GGML_TYPE_F32 || !ggml_is_contiguous(t) || ggml_blck_size(t->src[1]->type) > 1)
+        return run_declines(r, "a result with gaps, or x of type %s", ggml_type_name(t->src[1]->type));
     if ((!ggml_is_contiguous(a) && !packed_place(r, a, SCRATCH_W, &w)) ||
-        !packed_place(r, experts, SCRATCH_INDEX, &index) || !take_expert_rows(r, t, &x, &stride) ||
-        !plain_type(x.type, &type))
+        !packed_place(r, experts, SCRATCH_INDEX, &index) || !take_expert_rows(r, t, &x, &rows) ||
+        !describe(r, a, &x, &rows, &request))
         return false;
-    plan_request request = {.make = make_product,
-                            .number = {[P_WEIGHTS] = weights,
-                                       [P_OUTPUTS] = a->ne[1],
-                                       [P_DEPTH] = a->ne[0],
-                                       [P_ROWS] = planned_rows(rows),
-                                       [P_X_TYPE] = type,
-                                       [P_X_STRIDE] = stride,
-                                       [P_Y_STRIDE] = a->ne[1],
-                                       [P_EXPERTS] = a->ne[2],
-                                       [P_TENSOR] = engine_is_tensor(r->engine) && type != QDNN_DATA_F32}};
+    request.number[P_EXPERTS] = a->ne[2];
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, x.data, 0},
                                       {QDNN_OPERAND_CODES, w.data, 0},
                                       {QDNN_OPERAND_Y, t->data, 0},
                                       {QDNN_OPERAND_EXPERT_INDEX, index.data, 0}};
-    return run_plan(r, &request, rows, bindings, 4);
+    return run_plan(r, &request, rows.count, bindings, 4);
 }
