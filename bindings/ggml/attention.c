@@ -26,7 +26,8 @@ enum {
     A_MASK_HEAD,
     A_MASK_HEADS,
     A_SINKS,
-    A_MODE
+    A_MODE,
+    A_SHARED
 };
 
 static float as_float(int64_t number)
@@ -72,17 +73,21 @@ static qdnnStatus_t make_attention(qdnnHandle_t handle, const int64_t *number, q
                                        .maskKeys = number[A_MASK_TYPE] ? number[A_KEYS] : 0,
                                        .maskHeads = (int)number[A_MASK_HEADS],
                                        .maskTokenStride = number[A_MASK_STRIDE],
-                                       .maskHeadStride = number[A_MASK_HEAD]};
+                                       .maskHeadStride = number[A_MASK_HEAD],
+                                       .valueSize = number[A_SHARED] ? number[A_VALUE_SIZE] : 0};
     const int64_t tokens = number[A_TOKENS], heads = number[A_HEADS], size = number[A_SIZE],
                   value_size = number[A_VALUE_SIZE];
     qdnnTensorDescriptor_t x = shapes_add(&s, (qdnnDataType_t)number[A_X_TYPE], 3,
                                           (int64_t[]){tokens, heads, size},
                                           (int64_t[]){number[A_X_STRIDE], size, 1}),
                            y = shapes_add(&s, QDNN_DATA_F32, 3, (int64_t[]){tokens, heads, value_size}, NULL);
-    const qdnnKvCache_t keys = cache_of(number, size, number[A_KEY_SLOT], number[A_KEY_HEAD], &s),
-                        values = cache_of(number, value_size, number[A_VALUE_SLOT], number[A_VALUE_HEAD], &s);
-    return shapes_free(
-        &s, s.status ? s.status : qdnnCreateAttentionPlan(handle, &attention, x, &keys, &values, y, plan));
+    const qdnnKvCache_t keys = cache_of(number, size, number[A_KEY_SLOT], number[A_KEY_HEAD], &s);
+    qdnnKvCache_t values;
+    if (!number[A_SHARED])
+        values = cache_of(number, value_size, number[A_VALUE_SLOT], number[A_VALUE_HEAD], &s);
+    return shapes_free(&s, s.status ? s.status
+                                    : qdnnCreateAttentionPlan(handle, &attention, x, &keys,
+                                                              number[A_SHARED] ? NULL : &values, y, plan));
 }
 
 /* ---- Keys and values ---- */
@@ -124,11 +129,28 @@ static bool decoded_cache(run *r, const struct ggml_tensor *t, int slot, place *
     return convert_place(r, out, t) && strides_of(out, &strides[0], &strides[1]);
 }
 
+static const struct ggml_tensor *owner_of(const struct ggml_tensor *t)
+{
+    return t->view_src ? t->view_src : t;
+}
+
+/* Values that are the first elements of the keys (MLA). */
+static bool are_shared(const struct ggml_tensor *k, const struct ggml_tensor *v)
+{
+    return owner_of(k) == owner_of(v) && k->view_offs == v->view_offs && v->ne[0] <= k->ne[0] &&
+           memcmp(k->ne + 1, v->ne + 1, sizeof k->ne - sizeof k->ne[0]) == 0 &&
+           memcmp(k->nb, v->nb, sizeof k->nb) == 0;
+}
+
 static bool take_keys_and_values(run *r, const struct ggml_tensor *k, const struct ggml_tensor *v,
                                  place places[2], int64_t strides[2][2])
 {
     bool (*take)(run *, const struct ggml_tensor *, int, place *, int64_t *) =
         k->type == v->type ? take_cache : decoded_cache;
+    if (are_shared(k, v)) {
+        memset(strides[1], 0, sizeof strides[1]);
+        return take(r, k, SCRATCH_K, &places[0], strides[0]);
+    }
     return take(r, k, SCRATCH_K, &places[0], strides[0]) && take(r, v, SCRATCH_V, &places[1], strides[1]);
 }
 
@@ -210,9 +232,11 @@ static bool attend(run *r, const struct ggml_tensor *t, const plan_request *requ
             return run_plan(r, request, x->ne[2], NULL, 0);
         qdnnBinding_t bindings[7] = {{QDNN_OPERAND_X, at_3(x, i3), 0},
                                      {QDNN_OPERAND_KEYS, at_3(&kv[0], i3 / (x->ne[3] / kv[0].ne[3])), 0},
-                                     {QDNN_OPERAND_VALUES, at_3(&kv[1], i3 / (x->ne[3] / kv[1].ne[3])), 0},
                                      {QDNN_OPERAND_Y, row_at(t, 0, 0, i3), 0}};
-        int n = 4;
+        int n = 3;
+        if (!request->number[A_SHARED])
+            bindings[n++] =
+                (qdnnBinding_t){QDNN_OPERAND_VALUES, at_3(&kv[1], i3 / (x->ne[3] / kv[1].ne[3])), 0};
         if (mask)
             bindings[n++] = (qdnnBinding_t){QDNN_OPERAND_MASK, row_at(mask, 0, 0, i3 % mask->ne[3]), 0};
         if (slopes)
@@ -252,7 +276,8 @@ static bool describe(run *r, const struct ggml_tensor *t, place kv[2], plan_requ
                                          [A_VALUE_HEAD] = strides[1][1],
                                          [A_SCALE] = (uint32_t)t->op_params[0],
                                          [A_CAP] = (uint32_t)t->op_params[2],
-                                         [A_SINKS] = t->src[4] != NULL}};
+                                         [A_SINKS] = t->src[4] != NULL,
+                                         [A_SHARED] = are_shared(k, v)}};
     return add_mask(r, q, t->src[3], as_float((uint32_t)t->op_params[1]), request);
 }
 
