@@ -101,11 +101,12 @@ static int keep_emitted(const kernel_row *row, kernel_spec *specs, int count)
 /* One channel alone takes any group size for 1, so it is no value of an axis: some of the others, with it. */
 static int add_one_channel(kernel_spec *specs, int count)
 {
-    for (int i = 0; i < ONE_CHANNEL; i++) {
+    const int more = count < ONE_CHANNEL ? count : ONE_CHANNEL;
+    for (int i = 0; i < more; i++) {
         specs[count + i] = specs[i];
         specs[count + i].stored.channels = 1;
     }
-    return count + ONE_CHANNEL;
+    return count + more;
 }
 
 int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *specs)
@@ -120,8 +121,9 @@ int settings_grid(const kernel_row *row, grid_strength strength, kernel_spec *sp
                 best_gain = added;
                 memcpy(best, choice, sizeof best);
             }
-        } while (count > 0 && next_choice(&g, choice)); /* the first is the defaults */
-        if (best_gain == 0)
+        } while (count > 0 &&
+                 next_choice(&g, choice)); /* the first is the defaults, of kernels without axes too */
+        if (best_gain == 0 && count > 0)
             return keep_emitted(row, specs, add_one_channel(specs, count));
         gain(&g, best, strength, true);
         specs[count] = spec_of(&g, row, best);

@@ -171,7 +171,7 @@ static void run_far(int index, const uint64_t *groups)
 {
     const kernel_row *row = row_of(index);
     kernel_spec spec = spec_of(index, groups);
-    int64_t all = (int64_t)kernel_geometry_of(row, &spec).elements_per_block;
+    int64_t all = (int64_t)kernel_geometry_of(row, KERNEL_NORMAL(row, &spec)).elements_per_block;
     uint64_t block = 8589934592u / (uint64_t)all / 300 * 300 + 300;
     const parity_trial trials[] = {{.n = all, .kind = DATA_NORMAL, .seed = 1, .block = block},
                                    {.n = all - 1, .kind = DATA_SPECIAL, .seed = 2, .block = block},

@@ -126,7 +126,7 @@ TEST_CASE(ParityGrid, TensorsEndAroundTheTile)
         if (parity_makes_scales(row))
             continue;
         kernel_spec spec = kernel_spec_default();
-        int64_t tile = (int64_t)kernel_geometry_of(row, &spec).elements_per_block;
+        int64_t tile = (int64_t)kernel_geometry_of(row, KERNEL_NORMAL(row, &spec)).elements_per_block;
         unsigned seen = 0;
         for (int k = 0; k < parity_trial_count(row); k++) {
             parity_trial t = parity_trial_at(row, 0, k);

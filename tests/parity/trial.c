@@ -128,7 +128,7 @@ static int64_t tile_of(const quant_case *c)
     kernel_spec spec = c->spec;
     if (c->granularity == QDNN_GRANULARITY_GROUP)
         spec.stored.group_size = (uint64_t)c->extent;
-    uint64_t elements = kernel_geometry_of(c->row, &spec).elements_per_block;
+    uint64_t elements = kernel_geometry_of(c->row, KERNEL_NORMAL(c->row, &spec)).elements_per_block;
     return elements > 0 && elements <= MOST ? (int64_t)elements : USUAL;
 }
 
