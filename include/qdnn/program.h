@@ -17,7 +17,9 @@
  *
  * One dimension is known only at run time: the number of rows, 0 to the program's maximum. The first dimension
  * of a tensor by rows is a multiple of it; a step by rows computes only the rows of the run. A row's bits are
- * the same in any batch, so a program gives the bits that its plans give one after another.
+ * the same in any batch, so a program gives the bits that its plans give one after another. Kernels are chosen
+ * for the maximum, though: a run of 3 rows of a program for 128 computes a whole tile. Callers with both kinds of runs
+ * compile a program for each (examples/chat has them for 1, 8, 32 and 128 rows), which share weights.
  *
  * Compiling checks that every intermediate tensor is written before it is read, fuses neighbouring steps, and gives tensors that are
  * never needed at the same time the same memory. Fused are, where one kernel exists that gives the same bits
