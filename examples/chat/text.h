@@ -1,4 +1,4 @@
-/* From text to tokens and back, by what a GGUF file says of itself. Nothing here knows the device.
+/* From text to tokens and back, as the metadata of a GGUF file describes it. Nothing here knows the device.
  *
  *   metadata.c    numbers, texts and lists of a file's metadata
  *   unicode.c     UTF-8, and the categories of characters

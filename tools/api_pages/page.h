@@ -9,7 +9,7 @@
 /* `name`: of the header, "plan.h". */
 void page_write(FILE *out, const char *name, const header *h);
 
-/* The first sentence of what the header says of itself, for the index. */
+/* The first sentence of how the header describes itself, for the index. */
 void page_summary(FILE *out, const header *h);
 
 #endif
