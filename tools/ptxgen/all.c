@@ -50,7 +50,8 @@ static const addition additions[] = {
     {"matmul_plain_f32", "grouped=yes row_weight=yes product=ragged tile_rows=2 split=4"},
     {"matmul_plain_f32", "product=gemv|ragged tile_rows=4 split=4"},
     {"matmul_plain_f32", "grouped=yes product=ragged tile_rows=2 split=4"},
-    {"matmul_plain_f32", "grouped=yes gated=yes activation=relu x_share=2 product=ragged tile_rows=2 split=2"},
+    {"matmul_plain_f32",
+     "grouped=yes gated=yes activation=relu x_share=2 product=ragged tile_rows=2 split=2"},
     {"route", "data=f32|f16|bf16 expert_count=4|8 chosen=2 renormalize=yes"},
     {"route", "data=f32|f16|bf16 expert_count=32|128 chosen=4 renormalize=yes"}, /* gpt-oss */
     {"route", "data=f32|f16|bf16 expert_count=128 chosen=8 renormalize=yes"},
