@@ -30,7 +30,7 @@ static const struct {
     {"RegistersOfSmallBlocks", "a100", 128, 128, 0, 168, 3, 128 * 4 / 108.0, 128 / 324.0, 1},
     {"RegistersOfLargeBlocks", "a100", 128, 256, 0, 168, 1, 8, 128 / 108.0, 20 / 108.0},
     /* 10 warps of 6,144: rounded down to 8, two per scheduler */
-    {"WarpsGoToFourSchedulers", "a100", 1000, 64, 0, 192, 2, 4, 1000 / 216.0, (1000 % 216) / 216.0},
+    {"WarpsGoToFourSchedulers", "a100", 1000, 64, 0, 192, 4, 8, 1000 / 432.0, (1000 % 432) / 432.0},
     /* 97.9 KiB and 1 KiB of the driver's in 164 KiB; sm_75 has none of the driver's: 32 KiB fit twice in 64 */
     {"Shared", "a100", 1536, 128, 100250, 0, 1, 4, 1536 / 108.0, (1536 % 108) / 108.0},
     {"SharedOnTuring", "t4", 80, 128, 32768, 0, 2, 8, 1, 1},

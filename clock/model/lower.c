@@ -241,38 +241,52 @@ static double walk_error(const sass_code *code, const sass_path *path, const clo
 
 /* ---- Blocks ---- */
 
-/* How many warps of path p the block has: all blocks the same, what is left over goes to blocks from that of the path's first warp on. */
-static uint64_t warps_in_block(const sass_path *path, uint64_t block, uint64_t blocks, uint64_t per_block)
+/* Where the warps of each path go: as many as all blocks can have go to every one, what is left over to one block after another, path behind
+ * path in the order of their first warps. So no block gets too many where the blocks of two paths alternate. */
+typedef struct placed_path {
+    uint64_t each, begin, more; /* `more` blocks from `begin` on, round behind the last, have one more */
+} placed_path;
+
+static placed_path *place_paths(const sass_path *paths, int n, uint64_t blocks)
 {
-    uint64_t each = path->warps / blocks, more = path->warps % blocks, first = path->first / per_block;
-    first = first + more > blocks ? blocks - more : first;
-    return each + (block >= first && block < first + more);
+    placed_path *placed = calloc((size_t)n + 1, sizeof *placed);
+    for (int p = 0; placed && p < n; p++) {
+        placed[p].each = paths[p].warps / blocks;
+        placed[p].more = paths[p].warps % blocks;
+        for (int q = 0; q < n; q++)
+            if (paths[q].first < paths[p].first || (paths[q].first == paths[p].first && q < p))
+                placed[p].begin += paths[q].warps % blocks;
+        placed[p].begin %= blocks;
+    }
+    return placed;
+}
+
+static uint64_t warps_in_block(const placed_path *path, uint64_t block, uint64_t blocks)
+{
+    return path->each + ((block + blocks - path->begin) % blocks < path->more);
 }
 
 /* The first block behind `block` that has other warps. */
-static uint64_t next_change(const sass_path *paths, int n, uint64_t block, uint64_t blocks,
-                            uint64_t per_block)
+static uint64_t next_change(const placed_path *paths, int n, uint64_t block, uint64_t blocks)
 {
     uint64_t change = blocks;
     for (int p = 0; p < n; p++) {
-        uint64_t more = paths[p].warps % blocks, first = paths[p].first / per_block;
-        first = first + more > blocks ? blocks - more : first;
-        if (more && first > block && first < change)
-            change = first;
-        if (more && first + more > block && first + more < change)
-            change = first + more;
+        const uint64_t begin = paths[p].begin, end = (begin + paths[p].more) % blocks;
+        if (paths[p].more && begin > block && begin < change)
+            change = begin;
+        if (paths[p].more && end > block && end < change)
+            change = end;
     }
     return change;
 }
 
-static bool fill_block(const sass_path *paths, int n, uint64_t block, uint64_t blocks, int per_block,
+static bool fill_block(const placed_path *paths, int n, uint64_t block, uint64_t blocks, int per_block,
                        clock_block *out)
 {
     uint16_t *warps = calloc((size_t)per_block, sizeof *warps);
     out->warps = warps;
     for (int p = 0; warps && p < n; p++)
-        for (uint64_t w = warps_in_block(&paths[p], block, blocks, (uint64_t)per_block);
-             w && out->n_warps < per_block; w--)
+        for (uint64_t w = warps_in_block(&paths[p], block, blocks); w && out->n_warps < per_block; w--)
             warps[out->n_warps++] = (uint16_t)p;
     while (warps && out->n_warps && out->n_warps < per_block) { /* rounding: as the last one */
         warps[out->n_warps] = warps[out->n_warps - 1];
@@ -287,21 +301,21 @@ static bool make_blocks(const sass_path *paths, int n, const clock_case *what, c
     const uint64_t counted = what->counted_blocks ? what->counted_blocks : what->blocks;
     const int per_block = (what->threads + WARP - 1) / WARP, most = 2 * n + 1;
     double scale = (double)what->blocks / (double)counted;
+    placed_path *placed = place_paths(paths, n, counted);
     out->blocks = calloc((size_t)most, sizeof *out->blocks);
     out->runs = calloc((size_t)most, sizeof *out->runs);
-    if (!out->blocks || !out->runs)
-        return false;
+    bool ok = placed && out->blocks && out->runs;
     uint64_t given = 0;
-    for (uint64_t b = 0, next; b < counted && out->n_runs < most; b = next) {
-        next = next_change(paths, n, b, counted, (uint64_t)per_block);
-        if (!fill_block(paths, n, b, counted, per_block, &out->blocks[out->n_runs]))
-            return false;
+    for (uint64_t b = 0, next; ok && b < counted && out->n_runs < most; b = next) {
+        next = next_change(placed, n, b, counted);
+        ok = fill_block(placed, n, b, counted, per_block, &out->blocks[out->n_runs]);
         uint64_t until = (uint64_t)llround((double)next * scale);
         out->runs[out->n_runs] = (clock_run_of_blocks){until - given, out->n_runs};
         given = until;
         out->n_runs++;
     }
-    return true;
+    free(placed);
+    return ok;
 }
 
 bool clock_lower(const sass_code *code, const sass_path *paths, int n_paths, const clock_case *what,

@@ -31,7 +31,8 @@ int clock_blocks_per_sm(int sm, int threads, uint32_t shared, int registers)
     if (registers) {
         uint64_t of_warp = round_up((uint64_t)registers * WARP, REGISTER_UNIT);
         uint64_t fit = REGISTERS / of_warp / CLOCK_SCHEDULERS * CLOCK_SCHEDULERS;
-        blocks = least(blocks, fit / round_up(warps, CLOCK_SCHEDULERS));
+        /* a launch is refused as if its warps filled all four parts of an SM, but placed as they are */
+        blocks = round_up(warps, CLOCK_SCHEDULERS) > fit ? 0 : least(blocks, fit / warps);
     }
     if (shared + reserved)
         blocks = least(blocks, (uint64_t)t->shared / round_up(shared + reserved, SHARED_UNIT));

@@ -10,10 +10,19 @@ static const struct {
     uint32_t shared;
     int registers, blocks;
 } fits[] = {
-    {"Threads", 80, 256, 0, 0, 8},      {"Blocks", 86, 32, 0, 16, 16},
-    {"Registers", 80, 256, 0, 255, 1},  {"RegistersOfSmallBlocks", 80, 128, 0, 168, 3},
-    {"Shared", 80, 128, 100250, 0, 1},  {"SharedOnTuring", 75, 128, 32768, 0, 2},
-    {"TooLarge", 75, 128, 70000, 0, 0}, {"UnknownSm", 70, 128, 0, 0, 0},
+    {"Threads", 80, 256, 0, 0, 8},
+    {"Blocks", 86, 32, 0, 16, 16},
+    {"Registers", 80, 256, 0, 255, 1},
+    {"RegistersOfSmallBlocks", 80, 128, 0, 168, 3},
+    {"Shared", 80, 128, 100250, 0, 1},
+    {"SharedOnTuring", 75, 128, 32768, 0, 2},
+    {"TooLarge", 75, 128, 70000, 0, 0},
+    {"UnknownSm", 70, 128, 0, 0, 0},
+    /* 8 warps of 8,192 registers: a block need not have a warp for each scheduler to be placed */
+    {"OneWarp", 80, 32, 0, 255, 8},
+    {"TwoWarps", 89, 64, 0, 207, 4},
+    {"FiveWarps", 80, 160, 0, 255, 1},
+    {"NineWarps", 80, 288, 0, 200, 0},
 };
 
 TEST_ROWS(ClockModel, BlocksThatFit, fits)
@@ -86,5 +95,59 @@ TEST_ROWS(ClockModel, WhatIsModelled, kernels)
         clock_estimate_free(&e);
     } else if (kernels[index].error)
         CHECK_HAS(error, kernels[index].error);
+    ptxvm_destroy(vm);
+}
+
+/* ---- Blocks of several paths ---- */
+
+/* Blocks of one warp: every other block loads 32 lines of 128 bytes, the others one. */
+#define ALTERNATES                                                                                           \
+    KERNEL("mov.u32 r0, %ctaid.x;\nmov.u32 r1, %tid.x;\nmul.wide.u32 l1, r1, 4;\nadd.u64 l0, l0, l1;\n"      \
+           "mul.wide.u32 l1, r0, 4096;\nadd.u64 l0, l0, l1;\nand.b32 r1, r0, 1;\nmov.u32 r0, 0;\n"           \
+           "setp.eq.u32 q, r1, 0;\n@q mov.u32 r0, 31;\nLOOP:\nld.global.u32 r1, [l0];\n"                     \
+           "setp.eq.u32 q, r1, 77;\n@q st.global.u32 [l0], r1;\nadd.u64 l0, l0, 128;\n"                      \
+           "setp.eq.u32 q, r0, 0;\nsub.u32 r0, r0, 1;\n@!q bra LOOP;\n")
+
+static ptxvm *run_alternating(uint32_t blocks)
+{
+    ptxvm_config config = {.sm = "sm_75", .counters = PTXVM_COUNTERS_PATHS};
+    ptxvm *vm = NULL;
+    ptxvm_module *module;
+    ptxvm_kernel *kernel;
+    ptxvm_address address;
+    if (ptxvm_create(&config, &vm) != PTXVM_OK)
+        return NULL;
+    CHECK_EQ_I64(ptxvm_module_load(vm, ALTERNATES, strlen(ALTERNATES), &module), PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_module_kernel(module, "k", &kernel), PTXVM_OK);
+    CHECK_EQ_I64(ptxvm_alloc(vm, blocks * 4096, &address), PTXVM_OK);
+    memset(ptxvm_host(vm, address, blocks * 4096), 0, blocks * 4096);
+    ptxvm_launch_config launch = {.grid = {blocks, 1, 1}, .block = {32, 1, 1}};
+    CHECK_EQ_I64(ptxvm_launch(vm, kernel, &launch, &address, sizeof address), PTXVM_OK);
+    return vm;
+}
+
+/* All of them are modelled, of the sample and of a launch 8 times as large: nothing that was counted is lost. */
+TEST_CASE(ClockModel, BlocksOfTwoPathsThatAlternate)
+{
+    enum { BLOCKS = 16, TIMES = 8, LINE = 128 };
+    const double bytes = BLOCKS / 2 * (32 + 1) * LINE;
+    char error[512] = "";
+    clock_estimate e;
+    if (!sass_found(error, sizeof error))
+        SKIP("%s", error);
+    ptxvm *vm = run_alternating(BLOCKS);
+    REQUIRE(vm != NULL);
+    for (uint64_t times = 1; times <= TIMES; times += TIMES - 1) {
+        clock_case what = {.ptx = ALTERNATES,
+                           .on = board_find("t4"),
+                           .counters = ptxvm_last_counters(vm),
+                           .blocks = BLOCKS * times,
+                           .counted_blocks = BLOCKS,
+                           .threads = 32};
+        REQUIRE(clock_time(&what, &e, error, sizeof error));
+        CHECK_EQ_I64(e.paths, 2);
+        CHECK_EQ_I64((int64_t)e.at[CLOCK_LOW].dram_bytes, (int64_t)(bytes * (double)times));
+        clock_estimate_free(&e);
+    }
     ptxvm_destroy(vm);
 }
