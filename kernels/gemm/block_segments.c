@@ -2,9 +2,11 @@
  * threads pick their runs from there. */
 #include "kernels/gemm/block_segments.h"
 
+#include <assert.h>
+
 enum {
-    VECTORS_MAX = 16,
     ROUNDS_MAX = 8,
+    VECTORS_MAX = 19, /* of a thread: of eight rounds of Q8_K, the longest blocks */
     SECTOR_BYTES = 32,
     BANKS_BYTES = 128,            /* all banks of shared memory */
     SHARED_BYTES = 47 << 10,      /* for x and blocks */
@@ -176,6 +178,7 @@ static void store_vector(ptx_builder *b, const blocks *s, const segments *g, uns
 static void copy_vectors(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, ptx_val left)
 {
     ptx_val words[BLOCKS_OUTPUTS_MAX][VECTORS_MAX][4];
+    assert(vector_count(g) <= VECTORS_MAX);
     for (unsigned o = 0; o < s->outputs; o++) {
         ptx_val at = ptx_add(b, g->from[o], more);
         for (unsigned t = 0; t < vector_count(g); t++)
