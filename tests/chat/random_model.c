@@ -103,9 +103,10 @@ static void add(random_model *m, gguf_maker *g, const char *name, uint32_t type,
 static uint32_t next_type(const random_model *m, int layer)
 {
     static const uint32_t mixed[] = {TYPE_Q8_0, TYPE_F16, TYPE_F32, TYPE_Q8_0, TYPE_F32};
-    return m->kind.formats == RM_F32  ? TYPE_F32
-           : m->kind.formats == RM_Q8 ? TYPE_Q8_0
-                                      : mixed[(m->count + layer) % 5];
+    return m->kind.formats == RM_F32 ? TYPE_F32
+           : m->kind.formats == RM_Q8
+               ? TYPE_Q8_0
+               : mixed[(m->count + layer + 5) % 5]; /* layer is -1 in front of the first */
 }
 
 static void add_matrix(random_model *m, gguf_maker *g, int layer, const char *name, int64_t rows,
