@@ -317,7 +317,9 @@ static int compare_file(void)
         if (!is_sampled(keys.count ? keys.at[keys.count - 1] : NULL, key))
             continue;
         ok = text_list_add(&keys, key);
-        was.at[kept++] = was.at[i];
+        char *line = was.at[i];
+        was.at[i] = was.at[kept];
+        was.at[kept++] = line;
     }
     ok = ok && emit_all(&keys, &is) && is.count == kept;
     found.rows = calloc((size_t)kept + 1, sizeof *found.rows);
@@ -325,7 +327,12 @@ static int compare_file(void)
         found.ptxas[0] = 0;
     for (int i = 0; i < kept && ok && found.rows; i++)
         compare_lines(was.at[i], is.at[i]);
-    return ok && found.rows ? report() : tool_fail("cannot emit all of it");
+    const int status = ok && found.rows ? report() : tool_fail("cannot emit all of it");
+    text_list_free(&was);
+    text_list_free(&keys);
+    text_list_free(&is);
+    free(found.rows);
+    return status;
 }
 
 /* ---- The command ---- */
