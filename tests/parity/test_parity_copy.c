@@ -170,6 +170,9 @@ static void run_copy(qdnnHandle_t handle, const copy_case *c)
 DEVICE_ROWS(ParityCopy, Copy, copy_cases)
 {
     qdnnHandle_t handle = device_begin(sms[index % SMS], index, "all");
+    for (int i = 0; i < copy_cases[index].rank; i++)
+        if (copy_cases[index].dims[i] == 0)
+            device_launches_nothing();
     if (handle)
         run_copy(handle, &copy_cases[index]);
     device_end(handle);
@@ -267,6 +270,8 @@ static void run_rows(qdnnHandle_t handle, const rows_case *c, bool gathers)
     qdnnPlan_t plan = NULL;
     qdnnPlanInfo_t info = {.size = sizeof info};
     int64_t index[64];
+    if (c->m == 0)
+        device_launches_nothing();
     const int64_t x_rows = gathers ? c->table_rows : c->m, y_rows = gathers ? c->m : c->table_rows,
                   rows = c->rows ? c->rows : c->m;
     const ref_rows_spec spec = {
@@ -379,6 +384,8 @@ static void run_quantized(qdnnHandle_t handle, const quantized_case *c)
     const size_t row_bytes = (size_t)c->columns * size_of(c->x), codes = (size_t)one.codes,
                  scales = (size_t)one.scale;
     const int64_t rows = c->rows ? c->rows : c->m;
+    if (c->m == 0)
+        device_launches_nothing();
     uint8_t *x = row_operands_add(&all, QDNN_OPERAND_X, (size_t)c->m * row_bytes), *scale = NULL;
     all.at[0].shift = c->shift * size_of(c->x);
     uint8_t *table = row_operands_cache(&all, QDNN_OPERAND_CODES, (size_t)c->table_rows * codes);
@@ -439,6 +446,7 @@ static const refusal refusals[] = {
 DEVICE_ROWS(ParityCopy, Refuses, refusals)
 {
     const refusal *c = &refusals[index];
+    device_launches_nothing();
     qdnnHandle_t handle = device_begin("sm_80", 1, "none");
     qdnnPlan_t plan = NULL;
     char message[512];
