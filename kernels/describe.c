@@ -136,6 +136,13 @@ void describe_workspace(kernel_description *d, const char *name, int which, elem
                                   .element = element};
 }
 
+kernel_rule describe_elements(const kernel_description *d)
+{
+    return d->numbers & A_NUMBER(N) && !(d->numbers & A_NUMBER(ROWS))
+               ? rule_number(NUMBER_N)
+               : rule_times(rule_number(NUMBER_ROWS), rule_number(NUMBER_COLUMNS));
+}
+
 void kernel_describe(const kernel_row *row, const kernel_spec *spec, kernel_description *d)
 {
     d->count = 0;

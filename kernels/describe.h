@@ -3,7 +3,6 @@
  * manifests and launchers print them.
  *
  *   describe.c          numbers (numbers.def), types of elements, pointers; stacks of experts
- *   describe_stored.c   quantized tensors: codes, and what lies beside them
  *   rules.c             formulas over numbers */
 #ifndef QDNN_KERNELS_DESCRIBE_H
 #define QDNN_KERNELS_DESCRIBE_H
@@ -90,17 +89,10 @@ kernel_pointer *describe_write(kernel_description *d, qdnnOperand_t operand, ele
 void describe_workspace(kernel_description *d, const char *name, int which, element_type element,
                         bool writes);
 
-/* Appends (describe_stored.c) operands of a quantized tensor, those of the list that it has; the list ends with QDNN_OPERAND_COUNT. Their sizes are in
- * terms of d->numbers, which have to be set: n, or rows (table_rows) and columns. */
-void describe_stored(kernel_description *d, const kernel_row *row, const kernel_spec *spec, bool writes,
-                     const qdnnOperand_t *list);
-#define STORED_LIST(...) ((const qdnnOperand_t[]){__VA_ARGS__, (qdnnOperand_t)QDNN_OPERAND_COUNT})
 /* Multiplies the operands from this one on: they are of a stack of experts. Adds the numbers that the kernel then needs. */
 void describe_stack(kernel_description *d, int first);
 /* Elements of a plain tensor of the same extent: "n", or "rows * columns". */
 kernel_rule describe_elements(const kernel_description *d);
-/* The number of scales. */
-kernel_rule describe_groups(const kernel_description *d, const kernel_spec *spec);
 
 /* `spec` is normal. */
 void kernel_describe(const kernel_row *row, const kernel_spec *spec, kernel_description *d);

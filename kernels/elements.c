@@ -307,3 +307,33 @@ void emit_store_run(ptx_builder *b, qdnnDataType_t type, ptx_val address, int of
     for (unsigned i = 0; i < count; i += step)
         emit_store_vector(b, type, address, offset + (int)(i * element_bytes(type)), &x[i], step);
 }
+
+/* ---- Stored scales ---- */
+
+static const struct stored_scale {
+    unsigned bytes;
+    qdnnDataType_t data; /* 0: one byte */
+} stored[] = {
+    [QDNN_SCALE_F32] = {4, QDNN_DATA_F32},
+    [QDNN_SCALE_F16] = {2, QDNN_DATA_F16},
+    [QDNN_SCALE_BF16] = {2, QDNN_DATA_BF16},
+    [QDNN_SCALE_E4M3] = {1, 0},
+    [QDNN_SCALE_E8M0] = {1, 0},
+};
+
+static const struct stored_scale *stored_of(qdnnScaleType_t type)
+{
+    if ((size_t)type >= sizeof stored / sizeof stored[0] || !stored[type].bytes)
+        missing_row("stored scales", (int)type);
+    return &stored[type];
+}
+
+unsigned scale_bytes(qdnnScaleType_t type)
+{
+    return stored_of(type)->bytes;
+}
+
+qdnnDataType_t scale_data_type(qdnnScaleType_t type)
+{
+    return stored_of(type)->data;
+}

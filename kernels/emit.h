@@ -69,14 +69,11 @@ void emit_widen_word(ptx_builder *b, qdnnDataType_t type, ptx_val word, ptx_val 
 float element_smallest(qdnnDataType_t type);
 float element_largest(qdnnDataType_t type);
 
-/* ---- Stored scales (scales.c): f32, f16, bf16, E4M3 and E8M0 ---- */
+/* ---- Stored scales: f32, f16, bf16, E4M3 and E8M0 (loads: formats/format.h) ---- */
 
 unsigned scale_bytes(qdnnScaleType_t type);
 /* The data type of a 16-bit or 32-bit scale; 0 for one-byte scales. */
 qdnnDataType_t scale_data_type(qdnnScaleType_t type);
-ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset);
-/* `count` adjacent scales; alignment as for emit_load_run. */
-void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, unsigned count, ptx_val *x);
 
 /* ---- Indices (indices.c): elements have u64 numbers ---- */
 

@@ -3,7 +3,7 @@
  * each.
  *
  * Tests, the ptxgen tool, the benchmarks and the driver all iterate over kernel_rows. To add a format, add a
- * row to formats/formats.def; to add an operation, add a row to operations.c.
+ * row to formats/formats.def; to add an operation, add a row to registry/operations.c.
  *
  * Terms used in this folder: a plain tensor holds ordinary floats; a quantized tensor holds one code (a small
  * integer) per element. Elements that share a scale form a group; a group may also have a zero, which is a
@@ -105,9 +105,10 @@ typedef struct kernel_multiplying {
     int x_fp8;   /* qdnnDataType_t: x is FP8 in memory, and data is f16; 0: no */
     int x_scale; /* each row of sums is multiplied by its own factor before anything else */
     kernel_reduction reduction;
-    int grouped;        /* a stack of weights (experts); each row of y selects one */
-    uint64_t x_share;   /* with grouped: neighbouring rows of y that have the same row of x, the slots of a token */
-    int unpack;         /* prepack: the reverse direction */
+    int grouped; /* a stack of weights (experts); each row of y selects one */
+    uint64_t
+        x_share; /* with grouped: neighbouring rows of y that have the same row of x, the slots of a token */
+    int unpack;  /* prepack: the reverse direction */
     uint64_t tile_rows; /* rows of x per thread block */
     uint64_t
         split; /* thread blocks that share the lanes of a sum; in TILE: strips of a sum that a block has side by side; in GEMV, RAGGED,
@@ -161,7 +162,7 @@ enum { ROUTE_EXPERTS_MAX = 1024, ROUTE_SLOTS_MAX = 32, ROUTE_GROUPS_MAX = 32 };
 typedef struct kernel_routing {
     qdnnScores_t scores;
     uint64_t experts, slots; /* slots: experts of a token */
-    uint64_t groups, kept;   /* of neighbouring experts, and how many groups of them a token may choose from */
+    uint64_t groups, kept; /* of neighbouring experts, and how many groups of them a token may choose from */
     qdnnGroupScore_t group_score;
     int bias, renormalize;
 } kernel_routing;
@@ -486,7 +487,7 @@ typedef enum {
     KERNEL_ROPE, /* and what is written into a KV cache of plain elements */
     KERNEL_ROPE_QUANTIZED,
     KERNEL_DEQUANTIZE_TRANSPOSED, /* blocks, to [K, N] */
-    KERNEL_QUANTIZE_ROWS, /* blocks, into the rows of a table that a list names */
+    KERNEL_QUANTIZE_ROWS,         /* blocks, into the rows of a table that a list names */
     KERNEL_COPY,
     KERNEL_GATHER,
     KERNEL_SCATTER,
@@ -640,7 +641,8 @@ typedef struct kernel_problem {
     /* the weights are [K, N] in memory; rows and columns are N and K even so */
     bool w_is_kn;
     uint64_t top;
-    uint64_t parts; /* into which each row is divided; set by steps, but for attention it may be given (0: as fits) */
+    uint64_t
+        parts; /* into which each row is divided; set by steps, but for attention it may be given (0: as fits) */
     uint64_t window, mask_keys, mask_stride, mask_head_stride; /* attention */
     kernel_conv conv;
     float eps, limit, factor; /* operations on rows */

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/formats/blocks.h"
+#include "kernels/emit.h"
 
 /* ---- Parameters: the pointers of the description, then the numbers ---- */
 
@@ -148,12 +148,6 @@ kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spe
 }
 
 /* ---- Operands ---- */
-
-uint64_t kernel_columns_multiple(const kernel_row *row)
-{
-    const block_layout *blocks = block_layout_of(row->format);
-    return blocks ? blocks->elements : 1;
-}
 
 void kernel_operands_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                         kernel_operand operands[QDNN_OPERAND_COUNT])

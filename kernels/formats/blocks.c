@@ -351,3 +351,9 @@ void block_pack(ptx_builder *b, const block_layout *layout, const block_place *p
 {
     layout->codes->pack(b, layout, place, strands);
 }
+
+uint64_t kernel_columns_multiple(const kernel_row *row)
+{
+    const block_layout *blocks = block_layout_of(row->format);
+    return blocks ? blocks->elements : 1;
+}

@@ -208,4 +208,10 @@ ptx_val minifloat_encode(ptx_builder *b, const minifloat *f, ptx_val x, minifloa
 /* The f32 value of the code at that bit of a u32. */
 ptx_val minifloat_decode(ptx_builder *b, const minifloat *f, ptx_val word, unsigned position);
 
+/* ---- Stored scales (scales.c) ---- */
+
+ptx_val emit_load_scale(ptx_builder *b, qdnnScaleType_t type, ptx_val address, int offset);
+/* `count` adjacent scales; alignment as for emit_load_run. */
+void emit_load_scale_run(ptx_builder *b, qdnnScaleType_t type, ptx_val address, unsigned count, ptx_val *x);
+
 #endif

@@ -131,4 +131,14 @@ void chunk_encode(ptx_builder *b, const quantized *q, const chunk_groups *groups
 ptx_val element_decode(ptx_builder *b, const quantized *q, const group_values *group, ptx_val code);
 ptx_val element_encode(ptx_builder *b, const quantized *q, const group_values *group, ptx_val x);
 
+/* ---- Descriptions (describe_stored.c) ---- */
+
+/* Appends operands of a quantized tensor, those of the list that it has; the list ends with QDNN_OPERAND_COUNT. Their sizes are in
+ * terms of d->numbers, which have to be set: n, or rows (table_rows) and columns. */
+void describe_stored(kernel_description *d, const kernel_row *row, const kernel_spec *spec, bool writes,
+                     const qdnnOperand_t *list);
+#define STORED_LIST(...) ((const qdnnOperand_t[]){__VA_ARGS__, (qdnnOperand_t)QDNN_OPERAND_COUNT})
+/* The number of scales. */
+kernel_rule describe_groups(const kernel_description *d, const kernel_spec *spec);
+
 #endif

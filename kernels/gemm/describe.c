@@ -1,4 +1,5 @@
 /* What the kernels of products take. */
+#include "kernels/formats/quantized.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/routes.h"
 

@@ -2,7 +2,7 @@
  * takes one strip of groups at a time (docs/numerics.md); the strips are joined in order. */
 #include "kernels/integer/integer.h"
 
-#include "kernels/emit.h"
+#include "kernels/formats/format.h"
 
 enum { LINES_MAX = 4, TEAM = 8, CHUNK_K = 32, WAYS = 3 };
 

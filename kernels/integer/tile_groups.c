@@ -9,7 +9,7 @@
  * by the group's scale and added to those of the strip; a strip ends with a stage. */
 #include "kernels/integer/tile.h"
 
-#include "kernels/emit.h"
+#include "kernels/formats/format.h"
 
 enum { STAGE_K = 128, STEP_K = 32, HALF_STEPS = 2 };
 

@@ -1,7 +1,7 @@
 /* What the kernels for scales and codes take. */
 #include "kernels/operations.h"
 #include "kernels/quant/quant.h"
-#include "kernels/formats/format.h"
+#include "kernels/formats/quantized.h"
 
 /* The operands beside codes that are read. */
 #define READ_BESIDE                                                                                          \

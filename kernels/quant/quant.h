@@ -58,14 +58,6 @@ void emit_convert(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 kernel_geometry block_geometry(const kernel_row *row);
 void emit_block_quantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_block_search(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-/* block_transpose.c */
-kernel_geometry block_transpose_geometry(const kernel_row *row, const kernel_spec *spec);
-kernel_describes describe_block_transpose;
-void block_transpose_complete(const kernel_spec *spec, kernel_problem *problem);
-bool block_transpose_is_empty(const kernel_problem *problem);
-void block_transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           kernel_steps *steps);
-void emit_block_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_block_dequantize(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 /* One launch over all elements. */
 void tile_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,

@@ -1,5 +1,5 @@
 /* The launches of operations for training, and the operands that the caller binds. */
-#include "kernels/operations.h"
+#include "kernels/formats/quantized.h"
 #include "kernels/train/train.h"
 
 enum { ALIGN = 16 }; /* alignment of the parts of the workspace */

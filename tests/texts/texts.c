@@ -146,7 +146,8 @@ static char *steps_of(const kernel_row *row, const kernel_spec *spec)
         p.columns = sizes[i].columns;
         p.m = sizes[i].m;
         p.table_rows = 2 * sizes[i].rows;
-        p.experts = spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE_ROWS ? sizes[i].experts : 0;
+        p.experts =
+            spec->product.grouped || kernel_operation_of(row) == KERNEL_ROUTE_ROWS ? sizes[i].experts : 0;
         p.conv = small_conv(spec);
         if (kernel_problem_complete(row, spec, &p, error, sizeof error) &&
             (!kernel_is_product(row) || kernel_product_fits(row, spec, &p)))

@@ -1,5 +1,5 @@
 /* Prepacked weights: the extent of units, and the order of the codes in them. */
-#include "kernels/tensor/prepack.h"
+#include "kernels/formats/prepacked.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,6 @@
  * of one k by neighbouring threads. */
 #include "kernels/emit.h"
 #include "kernels/gemm/weights.h"
-#include "kernels/quant/quant.h"
 
 enum { OUTPUTS = 32, THREADS = 256, TURNS = OUTPUTS * ROUND / 4 / THREADS };
 

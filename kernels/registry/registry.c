@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/formats/format.h"
-#include "kernels/tensor/prepack.h"
+#include "kernels/formats/prepacked.h"
 
 extern const format_row format_rows[];
 
@@ -26,7 +26,8 @@ enum {
 #define PREPACK_ROW(format, words) ROW_1(prepack, PREPACK, format, words " in the order of tensor cores")
 
 #define TRANSPOSED_ROW(format, words)                                                                        \
-    ROW_1(dequantize_transposed, DEQUANTIZE_TRANSPOSED, format, "dequantization to the transposed matrix of " words)
+    ROW_1(dequantize_transposed, DEQUANTIZE_TRANSPOSED, format,                                              \
+          "dequantization to the transposed matrix of " words)
 
 #define QUANTIZE_ROWS_ROW(format, words)                                                                     \
     ROW_1(quantize_rows, QUANTIZE_ROWS, format, "rows into the places of a table of " words)

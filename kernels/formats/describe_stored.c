@@ -1,9 +1,8 @@
 /* Descriptions of quantized tensors: the types and sizes of codes, scales and what else lies beside them, in terms of numbers. */
 #include <string.h>
 
-#include "kernels/formats/blocks.h"
-#include "kernels/operations.h"
-#include "kernels/tensor/prepack.h"
+#include "kernels/formats/prepacked.h"
+#include "kernels/formats/quantized.h"
 
 /* A quantized tensor in terms of numbers. */
 typedef struct extent {
@@ -22,13 +21,6 @@ static extent extent_of(number_set numbers, const kernel_row *row, const kernel_
                 .columns = rule_number(NUMBER_COLUMNS)};
     e.elements = e.is_flat ? rule_number(NUMBER_N) : rule_times(e.rows, e.columns);
     return e;
-}
-
-kernel_rule describe_elements(const kernel_description *d)
-{
-    return d->numbers & A_NUMBER(N) && !(d->numbers & A_NUMBER(ROWS))
-               ? rule_number(NUMBER_N)
-               : rule_times(rule_number(NUMBER_ROWS), rule_number(NUMBER_COLUMNS));
 }
 
 /* Groups along rows, down columns: how many of them one above the other, and side by side. */
