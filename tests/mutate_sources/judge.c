@@ -9,26 +9,19 @@
 typedef struct judged {
     int mutant; /* -1: none */
     bool *is_run;
-    double seconds; /* of entries that it has run, as they take without a mistake */
+    int *n_of_suite; /* entries that it has run, at the first entry of their suite */
+    double seconds;  /* of entries that it has run, as they take without a mistake */
 } judged;
 
 typedef struct judging {
     project *p;
     entries *e;
     const judge_options *o;
-    int *order;    /* entries, the shortest first */
+    int *suite;    /* of each entry: the first entry of its suite */
     bool *reaches; /* entries_reach */
     int next, n_done;
     judged jobs[JOBS_MAX];
 } judging;
-
-static entries *sorted; /* qsort passes no argument on */
-
-static int compare_seconds(const void *a, const void *b)
-{
-    const double x = sorted->list[*(const int *)a].seconds, y = sorted->list[*(const int *)b].seconds;
-    return x < y ? -1 : x > y;
-}
 
 static void hit_path(const judging *j, int mutant, char *path, size_t size)
 {
@@ -44,6 +37,7 @@ static bool take_mutant(judging *j, judged *one)
     one->mutant = j->next++;
     one->seconds = 0;
     memset(one->is_run, 0, (size_t)j->e->count * sizeof *one->is_run);
+    memset(one->n_of_suite, 0, (size_t)j->e->count * sizeof *one->n_of_suite);
     mutant *m = &j->p->mutants[one->mutant];
     m->outcome = UNREACHED;
     char path[PATH_MAX];
@@ -54,21 +48,27 @@ static bool take_mutant(judging *j, judged *one)
     return true;
 }
 
-/* The next entry for the job's mutant. *waits: there is one, but it is busy. */
+/* The next entry for the job's mutant: a short one, and rather of a suite of which few were run, because entries of one suite are much alike.
+ * *waits: there is one, but it is busy. */
 static entry *next_entry(const judging *j, const judged *one, bool *waits)
 {
+    entry *best = NULL;
+    double least = 0;
     *waits = false;
     if (j->o->limit > 0 && one->seconds >= j->o->limit)
         return NULL;
     for (int i = 0; i < j->e->count; i++) {
-        const int k = j->order[i];
-        if (one->is_run[k] || !j->reaches[(size_t)one->mutant * (size_t)j->e->count + (size_t)k])
+        entry *e = &j->e->list[i];
+        if (one->is_run[i] || !j->reaches[(size_t)one->mutant * (size_t)j->e->count + (size_t)i])
             continue;
-        if (!j->e->list[k].is_busy)
-            return &j->e->list[k];
-        *waits = true;
+        const double cost = e->seconds * (1 + one->n_of_suite[j->suite[i]]);
+        *waits = *waits || e->is_busy;
+        if (!e->is_busy && (!best || cost < least)) {
+            best = e;
+            least = cost;
+        }
     }
-    return NULL;
+    return best;
 }
 
 static void finish(judging *j, judged *one)
@@ -110,6 +110,7 @@ static pool_answer judge_next(void *user, int job, started *out)
         snprintf(out->settings[0], sizeof out->settings[0], "SOURCE_MUTANT=%d",
                  j->p->mutants[one->mutant].number);
         snprintf(out->settings[1], sizeof out->settings[1], "SOURCE_HIT=%s", path);
+        snprintf(out->settings[2], sizeof out->settings[2], "GTEST_FAIL_FAST=1");
         return POOL_START;
     }
 }
@@ -121,6 +122,7 @@ static void judge_ended(void *user, int job, entry *e, int status, double second
     mutant *m = &j->p->mutants[one->mutant];
     (void)seconds;
     one->is_run[e - j->e->list] = true;
+    one->n_of_suite[j->suite[e - j->e->list]]++;
     one->seconds += e->seconds;
     m->n_run++;
     if (status == 0 || status == SKIPPED)
@@ -131,23 +133,32 @@ static void judge_ended(void *user, int job, entry *e, int status, double second
     finish(j, one);
 }
 
+static int first_of_suite(const entries *e, int which)
+{
+    const char *name = e->list[which].name;
+    const size_t length = strcspn(name, ".");
+    int i = 0;
+    while (strncmp(e->list[i].name, name, length) != 0 || e->list[i].name[length] != name[length])
+        i++;
+    return i;
+}
+
 static bool prepare(judging *j)
 {
-    j->order = malloc((size_t)j->e->count * sizeof *j->order);
-    j->reaches = calloc((size_t)j->e->count * (size_t)j->p->n_mutants, sizeof *j->reaches);
-    bool ok = j->order && j->reaches;
+    const size_t count = (size_t)j->e->count;
+    j->suite = malloc(count * sizeof *j->suite);
+    j->reaches = calloc(count * (size_t)j->p->n_mutants, sizeof *j->reaches);
+    bool ok = j->suite && j->reaches;
     for (int i = 0; i < j->o->jobs; i++) {
-        j->jobs[i].mutant = -1;
-        j->jobs[i].is_run = calloc((size_t)j->e->count, sizeof *j->jobs[i].is_run);
-        ok = ok && j->jobs[i].is_run;
+        judged *one = &j->jobs[i];
+        one->mutant = -1;
+        one->is_run = calloc(count, sizeof *one->is_run);
+        one->n_of_suite = calloc(count, sizeof *one->n_of_suite);
+        ok = ok && one->is_run && one->n_of_suite;
     }
-    if (!ok)
-        return false;
-    for (int i = 0; i < j->e->count; i++)
-        j->order[i] = i;
-    sorted = j->e;
-    qsort(j->order, (size_t)j->e->count, sizeof *j->order, compare_seconds);
-    return true;
+    for (int i = 0; ok && i < j->e->count; i++)
+        j->suite[i] = first_of_suite(j->e, i);
+    return ok;
 }
 
 int judge(project *p, entries *e, const judge_options *o)
@@ -160,9 +171,11 @@ int judge(project *p, entries *e, const judge_options *o)
     int status = prepare(&j) ? entries_reach(e, j.reaches) : tool_fail("out of memory");
     if (!status)
         status = pool_run(&run);
-    for (int i = 0; i < o->jobs; i++)
+    for (int i = 0; i < o->jobs; i++) {
         free(j.jobs[i].is_run);
-    free(j.order);
+        free(j.jobs[i].n_of_suite);
+    }
+    free(j.suite);
     free(j.reaches);
     return status;
 }

@@ -67,9 +67,18 @@ static void set(const char *setting)
     setenv(name, equals + 1, 1);
 }
 
+/* A shell that starts this program in the background has it ignore some, and tests send them. */
+static void restore_signals(void)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        signal(signals[i], SIG_DFL);
+}
+
 static _Noreturn void run_child(const started *s, const char *temporary)
 {
     setpgid(0, 0);
+    restore_signals();
     limit_resources(s);
     const int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++)
