@@ -27,13 +27,15 @@ static unsigned words_of_block(const block_layout *layout)
 static void begin_whole_blocks(ptx_builder *b, const blocks *s, segments *g)
 {
     const block_layout *layout = s->share.layout;
-    ptx_val skew = ptx_and(b, ptx_mul(b, s->thread, layout->bytes), 3);
-    for (unsigned o = 0; o < s->outputs; o++)
+    for (unsigned o = 0; o < s->outputs; o++) {
+        ptx_val first = ptx_mul(b, s->thread, layout->bytes);
+        ptx_val skew = ptx_and(b, s->ragged ? ptx_add(b, first, g->before[o]) : first, 3);
         g->words_at[o] = ptx_sub(b, g->places[o][0].block, skew);
-    g->turn = ptx_mad(b, skew, 0x1111, ptx_u32(b, 0x3210 + 0x1111 * (layout->at.codes % 4)));
-    if (!is_aligned(layout))
-        g->head[0] = layout->scales->head_bytes == 1 ? ptx_add(b, skew, 0x4440)
-                                                     : ptx_mad(b, skew, 0x11, ptx_u32(b, 0x4410));
+        g->turn[o] = ptx_mad(b, skew, 0x1111, ptx_u32(b, 0x3210 + 0x1111 * (layout->at.codes % 4)));
+        if (!is_aligned(layout))
+            g->head[o][0] = layout->scales->head_bytes == 1 ? ptx_add(b, skew, 0x4440)
+                                                            : ptx_mad(b, skew, 0x11, ptx_u32(b, 0x4410));
+    }
 }
 
 static void load_whole_block(ptx_builder *b, const block_layout *layout, ptx_val at, unsigned offset,
@@ -46,25 +48,25 @@ static void load_whole_block(ptx_builder *b, const block_layout *layout, ptx_val
 
 /* The word at `offset` of a block, shifted to begin at `offset`; fields are as far from a word boundary as
  * the codes are. */
-static ptx_val whole_block_word(ptx_builder *b, const segments *g, const block_layout *layout,
+static ptx_val whole_block_word(ptx_builder *b, const segments *g, unsigned output, const block_layout *layout,
                                 const ptx_val *words, unsigned offset)
 {
     const ptx_val *two = &words[offset / 4];
-    return is_aligned(layout) ? two[0] : ptx_prmt(b, two[0], two[1], g->turn);
+    return is_aligned(layout) ? two[0] : ptx_prmt(b, two[0], two[1], g->turn[output]);
 }
 
-static void take_whole_block(ptx_builder *b, const blocks *s, const segments *g, const ptx_val *words,
-                             block_round *round)
+static void take_whole_block(ptx_builder *b, const blocks *s, const segments *g, unsigned output,
+                             const ptx_val *words, block_round *round)
 {
     const block_layout *layout = s->share.layout;
     for (unsigned i = 0; i < s->share.runs; i++) {
         block_run *run = &round->runs[i];
-        layout->scales->take(b, words, g->head[0], run);
+        layout->scales->take(b, words, g->head[output][0], run);
         for (unsigned k = 0; 4 * k < s->share.bytes; k++)
             run->codes[k] =
-                whole_block_word(b, g, layout, words, layout->at.codes + i * s->share.bytes + 4 * k);
+                whole_block_word(b, g, output, layout, words, layout->at.codes + i * s->share.bytes + 4 * k);
         if (layout->at.high)
-            run->high[0] = whole_block_word(b, g, layout, words, layout->at.high);
+            run->high[0] = whole_block_word(b, g, output, layout, words, layout->at.high);
     }
 }
 
@@ -78,7 +80,7 @@ static void fetch_part(ptx_builder *b, const blocks *s, const segments *g, ptx_v
     block_place *place = &run->place;
     place->block = ptx_add(b, ptx_add(b, place->block, more), offset);
     place->align = block_align(layout);
-    if (layout->elements == ROUND) {
+    if (layout->elements == ROUND && !s->ragged) {
         place->unit = of_turn % LOAD_BYTES ? of_turn & -of_turn : LOAD_BYTES;
         place->skew = offset % place->unit;
     }
@@ -120,26 +122,27 @@ static ptx_val between_position(ptx_builder *b, const blocks *s, unsigned k)
                    layout->at.codes + (k - 1) * between_unit(layout));
 }
 
-static void begin_between(ptx_builder *b, const blocks *s, segments *g, ptx_val rows)
+static void begin_between(ptx_builder *b, const blocks *s, segments *g)
 {
     const block_layout *layout = s->share.layout;
     for (unsigned k = 0; k < between_units(layout); k++) {
         ptx_val position = between_position(b, s, k);
         for (unsigned r = 0; r < BETWEEN_ROUNDS; r++)
             g->between_at[r][k] =
-                ptx_add(b, rows, segment_between(b, s, ptx_add(b, position, r * g->shape.of_round)));
+                ptx_add(b, g->rows[0], segment_between(b, s, ptx_add(b, position, r * g->shape.of_round)));
     }
     for (unsigned i = 0; i < s->share.runs && !has_whole_blocks(layout); i++)
-        g->head[i] = layout->scales->select(b, s->thread, i);
+        for (unsigned o = 0; o < s->outputs; o++)
+            g->head[o][i] = layout->scales->select(b, s->thread, i);
 }
 
 /* First the block's header, then the codes of the thread's runs. */
-static void take_parts(ptx_builder *b, const blocks *s, const segments *g, const ptx_val *words,
+static void take_parts(ptx_builder *b, const blocks *s, const segments *g, unsigned output, const ptx_val *words,
                        block_round *round)
 {
     const unsigned header = between_unit(s->share.layout) / 4, of_run = s->share.bytes / 4;
     for (unsigned i = 0; i < s->share.runs; i++) {
-        s->share.layout->scales->take(b, words, g->head[i], &round->runs[i]);
+        s->share.layout->scales->take(b, words, g->head[output][i], &round->runs[i]);
         for (unsigned k = 0; k < of_run; k++)
             round->runs[i].codes[k] = words[header + i * of_run + k];
     }
@@ -154,12 +157,12 @@ static void fetch_between(ptx_builder *b, const blocks *s, const segments *g, un
     for (unsigned k = 0; k < between_units(layout); k++)
         ptx_ld_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, PTX_U32, g->between_at[number][k],
                    (int)(output * g->shape.stride), &words[k * n], (int)n);
-    (has_whole_blocks(layout) ? take_whole_block : take_parts)(b, s, g, words, round);
+    (has_whole_blocks(layout) ? take_whole_block : take_parts)(b, s, g, output, words, round);
 }
 
 /* ---- All of them ---- */
 
-void segment_begin_fetch(ptx_builder *b, const blocks *s, segments *g, ptx_val rows)
+void segment_begin_fetch(ptx_builder *b, const blocks *s, segments *g)
 {
     const block_layout *layout = s->share.layout;
     for (unsigned o = 0; o < s->outputs; o++)
@@ -168,12 +171,14 @@ void segment_begin_fetch(ptx_builder *b, const blocks *s, segments *g, ptx_val r
             ptx_val block;
             *place = block_share_place(b, &s->share, s->thread, i, &block);
             place->space = PTX_SHARED;
-            place->block = ptx_add(b, ptx_mad(b, block, layout->bytes, rows), o * g->shape.stride);
+            place->block = ptx_mad(b, block, layout->bytes, g->rows[o]);
+            if (s->ragged)
+                place->block = ptx_add(b, place->block, g->before[o]);
         }
     if (has_whole_blocks(layout))
         begin_whole_blocks(b, s, g);
     if (s->between)
-        begin_between(b, s, g, rows);
+        begin_between(b, s, g);
 }
 
 void segment_fetch(ptx_builder *b, const blocks *s, const segments *g, unsigned output, ptx_val more,
@@ -187,7 +192,7 @@ void segment_fetch(ptx_builder *b, const blocks *s, const segments *g, unsigned 
         ptx_val words[BLOCK_WORDS_MAX + 1];
         load_whole_block(b, s->share.layout, ptx_add(b, g->words_at[output], more),
                          number * g->shape.of_round, words);
-        take_whole_block(b, s, g, words, round);
+        take_whole_block(b, s, g, output, words, round);
     } else {
         for (unsigned i = 0; i < s->share.runs; i++)
             fetch_part(b, s, g, more, number, &round->runs[i]);

@@ -21,13 +21,14 @@ static unsigned round_up_to_remainder(unsigned x, unsigned rest)
 }
 
 /* The shape for a given number of rounds; segment_of takes as many rounds as there is room for. */
-static segment_shape segment_with(const block_layout *layout, unsigned outputs, unsigned rounds)
+static segment_shape segment_with(const block_layout *layout, unsigned outputs, unsigned rounds, bool ragged)
 {
     const block_banks banks = layout->banks;
     segment_shape s = {
         .rounds = rounds, .of_round = ROUND / layout->elements * layout->bytes, .pitch = TEAM * LOAD_BYTES};
     const unsigned bytes = s.rounds * s.of_round, step = bytes & -bytes;
-    const unsigned before = step < SECTOR_BYTES ? SECTOR_BYTES - step : 0;
+    const unsigned before = (step < SECTOR_BYTES ? SECTOR_BYTES - step : 0) +
+                            (ragged ? SECTOR_BYTES - block_align(layout) : 0);
     s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
     s.stride = s.vectors * LOAD_BYTES;
     s.second = round_up_to_remainder(s.stride * outputs, banks.second);
@@ -42,9 +43,10 @@ static segment_shape segment_of(const block_layout *layout, const kernel_spec *s
     const unsigned room =
         layout->table ? TABLE_SHARED_BYTES
                       : (warps > 4 ? SHARED_BYTES_MAX : SHARED_BYTES) - x - block_codebook_bytes(layout);
-    segment_shape s = segment_with(layout, outputs, ROUNDS_MAX);
+    const bool ragged = gemm_is_ragged(spec);
+    segment_shape s = segment_with(layout, outputs, ROUNDS_MAX, ragged);
     while (s.rounds > 1 && s.pair * teams / 2 > room)
-        s = segment_with(layout, outputs, s.rounds / 2);
+        s = segment_with(layout, outputs, s.rounds / 2, ragged);
     return s;
 }
 
@@ -56,7 +58,7 @@ unsigned blocks_segments_bytes(const block_layout *layout, const kernel_spec *sp
 /* The shape between the entries of a table: runs of 128 bytes, with the vectors of a row in order. */
 static segment_shape segment_between_of(const block_layout *layout, unsigned outputs)
 {
-    segment_shape s = segment_with(layout, outputs, BETWEEN_ROUNDS);
+    segment_shape s = segment_with(layout, outputs, BETWEEN_ROUNDS, false);
     s.pitch = BYTE_TABLE_PITCH;
     s.stride = (s.vectors + TEAM - 1) / TEAM * BYTE_TABLE_PITCH;
     s.second = s.stride * outputs;
@@ -83,10 +85,10 @@ static bool has_halves(const blocks *s)
 }
 
 /* Rounds per turn of the loop. With several, the misalignment of blocks of 4 n + 2 bytes is known when the
- * kernel is emitted. */
+ * kernel is emitted. Rows that begin anywhere are often short, and their misalignment is not known. */
 static unsigned turn_of(const blocks *s, unsigned rounds)
 {
-    unsigned turn = s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
+    unsigned turn = s->ragged ? 1 : s->rows > 1 ? 2 : s->share.fast == BLOCK_BY_TABLE ? 8 : 4;
     while (turn > s->window || turn > rounds)
         turn /= 2;
     return turn;
@@ -113,14 +115,20 @@ static segments segments_begin(ptx_builder *b, blocks *s)
     for (unsigned o = 0; o < s->outputs; o++) {
         for (unsigned k = 0; k < 4; k++)
             g.last[o][k] = ptx_var_of(b, PTX_U32);
-        g.from[o] = ptx_at(b, s->rows_at[o], piece, 1);
+        g.rows[o] = ptx_add(b, rows, o * g.shape.stride);
+        g.start[o] = s->rows_at[o];
+        if (s->ragged) {
+            ptx_val before = ptx_and(b, ptx_sub(b, s->rows_at[o], s->stack), ptx_u64(b, SECTOR_BYTES - 1));
+            g.start[o] = ptx_sub(b, s->rows_at[o], before);
+            g.before[o] = ptx_cvt(b, PTX_U32, before);
+        }
+        g.from[o] = ptx_at(b, g.start[o], piece, 1);
         for (unsigned half = 0; half < 2; half++) {
             ptx_val at = ptx_add(b, piece, half * LOAD_BYTES / 2);
-            g.to[o][half] =
-                ptx_add(b, ptx_add(b, rows, s->between ? segment_between(b, s, at) : at), o * g.shape.stride);
+            g.to[o][half] = ptx_add(b, g.rows[o], s->between ? segment_between(b, s, at) : at);
         }
     }
-    segment_begin_fetch(b, s, &g, rows);
+    segment_begin_fetch(b, s, &g);
     return g;
 }
 
@@ -151,13 +159,13 @@ static void load_vector(ptx_builder *b, const blocks *s, const segments *g, unsi
 }
 
 /* The same where a row ends; `left` (s64): bytes from the thread's first vector to the end. Vectors that
- * do not exist are 0. */
+ * do not exist, or not as a whole, are 0. */
 static void load_vector_if(ptx_builder *b, unsigned t, ptx_val at, ptx_val left, ptx_val *words)
 {
     const unsigned offset = t * TEAM * LOAD_BYTES;
     for (unsigned k = 0; k < 4; k++)
         words[k] = ptx_var(b, ptx_u32(b, 0));
-    ptx_when(b, ptx_setp(b, PTX_GT, left, ptx_s64(b, offset)));
+    ptx_when(b, ptx_setp(b, PTX_GE, left, ptx_s64(b, offset + LOAD_BYTES)));
     ptx_ld_vec_into(b, PTX_GLOBAL, PTX_NC, PTX_U32, at, (int)offset, words, 4);
 }
 
@@ -173,24 +181,50 @@ static void store_vector(ptx_builder *b, const blocks *s, const segments *g, uns
     }
 }
 
-/* Copies the vectors of all outputs, from byte `more` (u64) of their rows on; `left` is empty if all of
- * them exist. */
-static void copy_vectors(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, ptx_val left)
+/* How many bytes (u64) the sectors of a row have from byte `more` (u64) to the row's end. */
+static ptx_val bytes_left(ptx_builder *b, const segments *g, unsigned o, ptx_val more)
+{
+    ptx_val left = ptx_sub(b, g->row_bytes, more);
+    return g->before[o].kind == PTX_NOTHING ? left : ptx_add(b, left, ptx_cvt(b, PTX_U64, g->before[o]));
+}
+
+/* Copies the vectors of all outputs, from byte `more` (u64) of their rows on: of whole rows, or where they end. */
+static void copy_vectors(ptx_builder *b, const blocks *s, const segments *g, ptx_val more, bool ends)
 {
     ptx_val words[BLOCKS_OUTPUTS_MAX][VECTORS_MAX][4];
     assert(vector_count(g) <= VECTORS_MAX);
     for (unsigned o = 0; o < s->outputs; o++) {
-        ptx_val at = ptx_add(b, g->from[o], more);
+        ptx_val at = ptx_add(b, g->from[o], more), left = {0};
+        if (ends)
+            left = ptx_sub(b, bytes_left(b, g, o, more), ptx_cvt(b, PTX_U64, ptx_shl(b, s->thread, 4)));
         for (unsigned t = 0; t < vector_count(g); t++)
-            if (left.kind == PTX_NOTHING)
-                load_vector(b, s, g, t, at, g->last[o], words[o][t]);
+            if (ends)
+                load_vector_if(b, t, at, ptx_as(b, PTX_S64, left), words[o][t]);
             else
-                load_vector_if(b, t, at, left, words[o][t]);
+                load_vector(b, s, g, t, at, g->last[o], words[o][t]);
     }
     ptx_syncwarp(b);
     for (unsigned o = 0; o < s->outputs; o++)
         for (unsigned t = 0; t < vector_count(g); t++)
             store_vector(b, s, g, t, g->to[o], words[o][t]);
+}
+
+/* The last vector of a row that does not fill it, two bytes per thread. */
+static void copy_last_bytes(ptx_builder *b, const blocks *s, const segments *g, unsigned o, ptx_val more)
+{
+    const unsigned step = block_align(s->share.layout) < 2 ? 1 : 2;
+    const ptx_type type = step == 1 ? PTX_U8 : PTX_U16;
+    ptx_val left = bytes_left(b, g, o, more);
+    ptx_if(b, ptx_setp(b, PTX_LT, left, ptx_u64(b, g->shape.stride)));
+    ptx_val end = ptx_cvt(b, PTX_U32, left), from = ptx_add(b, g->start[o], more);
+    ptx_val at = ptx_mad(b, s->thread, 2, ptx_and(b, end, ptx_u32(b, ~(uint32_t)(LOAD_BYTES - 1))));
+    for (unsigned i = 0; i < 2; i += step) {
+        ptx_val byte = ptx_add(b, at, i), inside = ptx_setp(b, PTX_LT, byte, end);
+        ptx_val value = ptx_ld_if(b, inside, PTX_GLOBAL, PTX_NC, type, ptx_at(b, from, byte, 1), 0,
+                                  step == 1 ? ptx_u32(b, 0) : ptx_u16(b, 0));
+        ptx_st_as(b, PTX_SHARED, PTX_CACHE_DEFAULT, type, ptx_add(b, g->rows[o], byte), 0, value);
+    }
+    ptx_end_if(b);
 }
 
 /* Copies the segment from round `first` (u32) on, once all threads of the warp are done with the previous
@@ -202,10 +236,13 @@ static void segment_load(ptx_builder *b, const blocks *s, const segments *g, ptx
     ptx_val end = ptx_add(b, more, ptx_u64(b, g->shape.vectors * LOAD_BYTES));
     ptx_uniform(b);
     ptx_if(b, ptx_setp(b, PTX_LE, end, g->row_bytes));
-    copy_vectors(b, s, g, more, (ptx_val){0});
+    copy_vectors(b, s, g, more, false);
     ptx_else(b);
-    ptx_val mine = ptx_add(b, more, ptx_cvt(b, PTX_U64, ptx_shl(b, s->thread, 4)));
-    copy_vectors(b, s, g, more, ptx_as(b, PTX_S64, ptx_sub(b, g->row_bytes, mine)));
+    copy_vectors(b, s, g, more, true);
+    if (s->ragged)
+        ptx_syncwarp(b);
+    for (unsigned o = 0; o < s->outputs && s->ragged; o++)
+        copy_last_bytes(b, s, g, o, more);
     ptx_end_if(b);
     ptx_syncwarp(b);
 }
@@ -293,7 +330,9 @@ static void segment_window(ptx_builder *b, const blocks *s, void *user, ptx_val 
 ptx_val blocks_segments_begin(ptx_builder *b, blocks *s, segments *g)
 {
     *g = segments_begin(b, s);
-    return emit_aligned(b, ptx_or(b, s->args.all.operand[QDNN_OPERAND_CODES], g->row_bytes), LOAD_BYTES);
+    return emit_aligned(
+        b, s->ragged ? s->stack : ptx_or(b, s->args.all.operand[QDNN_OPERAND_CODES], g->row_bytes),
+        LOAD_BYTES);
 }
 
 void blocks_segments_pass(ptx_builder *b, const blocks *s, segments *g)

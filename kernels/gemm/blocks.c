@@ -63,6 +63,22 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
     return false;
 }
 
+/* Vectors are whole in all rows. */
+static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
+{
+    const block_layout *layout = block_layout_of(row->format);
+    (void)spec;
+    return problem->columns / layout->elements * layout->bytes % LOAD_BYTES == 0;
+}
+
+static bool ragged_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
+{
+    if (block_align(block_layout_of(row->format)) < LOAD_BYTES)
+        return serves(row, spec, error, error_size);
+    snprintf(error, error_size, "product ragged takes no blocks of a multiple of 16 bytes: all of their rows are aligned");
+    return false;
+}
+
 /* ---- x ---- */
 
 /* Bytes between the runs of a team's vectors; with a table, the runs lie between its entries. */
@@ -394,10 +410,11 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
                   .teams = blocks_warps(layout, spec) * WARP / TEAM,
                   .rows = (unsigned)spec->product.tile_rows,
                   .outputs = team_outputs(spec),
+                  .ragged = gemm_is_ragged(spec),
                   .pairs = has_f32x2(b),
                   .args = gemm_declare(b, row, spec)};
     block_share_of(layout, &s->share);
-    s->between = layout->table && !has_room(b) && spec->product.tile_rows == 1;
+    s->between = layout->table && !has_room(b) && spec->product.tile_rows == 1 && !s->ragged;
     if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
     s->lanes = block_share_lanes(&s->share);
@@ -419,6 +436,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
 static void begin_tile(ptx_builder *b, blocks *s)
 {
     s->at = row_tiles_begin(b, s->spec, &s->args);
+    s->stack = s->args.all.operand[QDNN_OPERAND_CODES];
     s->args = row_tile_args(b, &s->at, &s->args);
     ptx_val rounds = ptx_cvt(b, PTX_U32, ptx_shr(b, ptx_add(b, s->args.k, ptx_u64(b, ROUND - 1)), 8));
     s->rounds = row_tile_size(b, &s->at, rounds);
@@ -511,11 +529,10 @@ static void emit_blocks(ptx_builder *b, const kernel_row *row, const kernel_spec
     row_tiles_end(b);
 }
 
-const gemm_kernel gemm_blocks = {.block_of = threads_of,
-                                 .shared = shared_of,
-                                 .outputs = columns_of,
-                                 .emit = emit_blocks,
-                                 .serves = serves,
-                                 .rows = 1,
-                                 .rows_most = BLOCKS_ROWS_MAX,
-                                 .takes_experts = true};
+#define BLOCKS_KERNEL(takes, ...)                                                                            \
+    {                                                                                                        \
+        .block_of = threads_of, .shared = shared_of, .outputs = columns_of, .emit = emit_blocks,             \
+        .serves = takes, .rows = 1, .rows_most = BLOCKS_ROWS_MAX, .takes_experts = true, __VA_ARGS__         \
+    }
+const gemm_kernel gemm_blocks = BLOCKS_KERNEL(serves, .fits = fits),
+                  gemm_ragged_blocks = BLOCKS_KERNEL(ragged_serves, .fits = NULL);

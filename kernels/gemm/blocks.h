@@ -22,6 +22,7 @@ typedef struct blocks {
     unsigned warps, teams;  /* of a thread block */
     unsigned rows, outputs; /* rows of x; outputs per team */
     unsigned window;        /* rounds of x in shared memory */
+    bool ragged;            /* rows of blocks begin anywhere */
     /* Blocks lie between the entries of a table, as x does: there is no room elsewhere. */
     bool between;
     bool pairs;                          /* accumulators are pairs, for fma on f32x2 */
@@ -29,6 +30,7 @@ typedef struct blocks {
     ptx_val rounds;                      /* u32 */
     row_tile at;                         /* the rows of x */
     ptx_val n;                           /* u64: the first column of y */
+    ptx_val stack;                       /* pointer: all blocks, of all experts */
     ptx_val rows_at[BLOCKS_OUTPUTS_MAX]; /* pointers: rows of blocks, clamped to outputs that exist */
     ptx_val dynamic;                     /* u32: dynamic shared memory; empty: none */
     unsigned dynamic_used;               /* bytes of it */

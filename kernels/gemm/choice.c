@@ -12,7 +12,7 @@ uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
 /* Kernels for few rows of x, the best first; staged is the fallback. A thread block takes all rows, so
  * weights are read once. */
 enum { FEW_ROWS = 16 };
-static const kernel_product few_rows[] = {KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_RAGGED, KERNEL_PRODUCT_BLOCKS,
+static const kernel_product few_rows[] = {KERNEL_PRODUCT_GEMV, KERNEL_PRODUCT_BLOCKS, KERNEL_PRODUCT_RAGGED,
                                           KERNEL_PRODUCT_TERNARY, KERNEL_PRODUCT_COLUMNS};
 
 /* The smallest power of two that covers all rows. */

@@ -17,6 +17,19 @@ static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_STRIPS] = &gemm_strips,
 };
 
+/* Rows of any length are read in one way where codes lie in blocks, in another where they do not. */
+static const gemm_kernel *kernel_of(const kernel_row *row, const kernel_spec *spec)
+{
+    if (gemm_is_ragged(spec) && format_is_blocks(row->format))
+        return &gemm_ragged_blocks;
+    return kernels[spec->product.kernel];
+}
+
+bool gemm_is_ragged(const kernel_spec *spec)
+{
+    return spec->product.kernel == KERNEL_PRODUCT_RAGGED;
+}
+
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 {
     const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
@@ -102,7 +115,7 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
         snprintf(error, error_size, "data is f64; products take x in f32, f16 or bf16");
         return false;
     }
-    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const gemm_kernel *kernel = kernel_of(row, spec);
     if (spec->product.grouped && !kernel->takes_experts) {
         snprintf(error, error_size, "this product does not take stacks of experts; product staged does");
         return false;
@@ -128,7 +141,7 @@ bool gemm_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
 bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     char reason[256];
-    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const gemm_kernel *kernel = kernel_of(row, spec);
     kernel_spec normal = *spec;
     return kernel_spec_settle_kernel(row, &normal, reason, sizeof reason) &&
            (!kernel->fits || kernel->fits(row, &normal, problem));
@@ -136,7 +149,7 @@ bool kernel_product_fits(const kernel_row *row, const kernel_spec *spec, const k
 
 uint64_t gemm_warps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
-    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const gemm_kernel *kernel = kernel_of(row, spec);
     const uint64_t threads = kernel->block ? kernel->block : kernel->block_of(row, spec),
                    across = ceil_div(gemm_shape_of(spec, problem).n, kernel->outputs(row, spec)),
                    experts = problem->experts < problem->m ? problem->experts : problem->m;
@@ -163,7 +176,7 @@ static kernel_rule row_blocks(const kernel_spec *spec)
 
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 {
-    const gemm_kernel *kernel = kernels[spec->product.kernel];
+    const gemm_kernel *kernel = kernel_of(row, spec);
     const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
     const uint64_t outputs = (uint64_t)kernel->outputs(row, spec) * (spec->epilogue.gated ? 2 : 1);
     kernel_geometry g = {
@@ -179,7 +192,7 @@ kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
 
 void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    kernels[spec->product.kernel]->emit(b, row, spec);
+    kernel_of(row, spec)->emit(b, row, spec);
 }
 
 /* Adds the launch of the product itself. */
@@ -350,8 +363,8 @@ void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_pro
     if (problem->quantizes)
         x = add_quantize(&own, problem, steps);
     const int first = steps->count;
-    if (kernels[own.product.kernel]->steps) {
-        kernels[own.product.kernel]->steps(row, &own, problem, steps);
+    if (kernel_of(row, &own)->steps) {
+        kernel_of(row, &own)->steps(row, &own, problem, steps);
     } else {
         if (spec->product.grouped)
             routes_steps(kernel_find("route_rows"), &own, problem, steps);

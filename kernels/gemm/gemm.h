@@ -6,7 +6,7 @@
  *   choice.c     chooses the kernel for a product
  *   staged.c     any format, any shape: a tile of weights is decoded into shared memory as f32, once for all rows
  *   gemv.c       few rows, codes along K: weights are decoded in registers (gemv_ragged.c: rows that begin anywhere)
- *   blocks.c     few rows, GGUF blocks: decoded in registers
+ *   blocks.c     few rows, GGUF blocks: decoded in registers, rows of any length, too
  *   ternary.c    few rows, TQ1_0 blocks: decoded in registers
  *   columns.c    few rows, weights [K, N]: decoded in registers (columns_words.c, columns_codes.c, columns_decode.c)
  *   lanewise.c   many rows, any format: a thread block computes a tile of outputs, one lane after another
@@ -29,6 +29,8 @@ typedef struct gemm_shape {
     uint64_t n;          /* of y: half of outputs for gated pairs */
 } gemm_shape;
 gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
+/* Whether rows of weights may begin anywhere. */
+bool gemm_is_ragged(const kernel_spec *spec);
 /* Warps of all its thread blocks. */
 uint64_t gemm_warps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 
@@ -78,8 +80,8 @@ typedef struct gemm_kernel {
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
 } gemm_kernel;
-extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ternary, gemm_columns,
-    gemm_lanewise, gemm_join;
+extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ragged_blocks, gemm_ternary,
+    gemm_columns, gemm_lanewise, gemm_join;
 extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
 
 enum { JOIN_ROWS = 4 }; /* rows of y per thread block of join.c */

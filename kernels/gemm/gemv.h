@@ -232,7 +232,6 @@ void gemv_finish(ptx_builder *b, const gemv *g);
 /* Tiles depend on the target; null: any. */
 gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm);
 unsigned gemv_unit(const gemv_shape *s); /* neighbouring k of a thread in a round */
-bool gemv_is_ragged(const kernel_spec *spec);
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 bool gemv_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);
 bool gemv_ragged_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem);

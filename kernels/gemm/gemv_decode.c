@@ -273,7 +273,7 @@ const gemv_codec *gemv_codec_of(const format_row *format, const kernel_spec *spe
     const codec *codec = format->codec;
     if (codec->is_integer)
         return integer_codec(format, spec);
-    return (codec->numbers || codec->is_looked_up) && !gemv_is_ragged(spec) ? &gemv_codec_table
+    return (codec->numbers || codec->is_looked_up) && !gemm_is_ragged(spec) ? &gemv_codec_table
                                                                             : gemv_codec_plain(format);
 }
 

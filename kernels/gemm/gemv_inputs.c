@@ -267,7 +267,7 @@ unsigned gemv_span(const format_row *format, const kernel_spec *spec)
     if (format_is_plain(format) || spec->stored.groups == QDNN_GROUPS_DEFAULT || spec->stored.channels == 1)
         return 0;
     uint64_t power = spec->stored.group_size & -spec->stored.group_size;
-    if (gemv_is_ragged(spec) && power < CHUNK)
+    if (gemm_is_ragged(spec) && power < CHUNK)
         return ROUND; /* only used where one group covers the whole row */
     return power < ROUND ? (unsigned)power : ROUND;
 }

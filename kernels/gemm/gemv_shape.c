@@ -29,11 +29,6 @@ static unsigned between(unsigned least, unsigned x, unsigned most)
     return x < least ? least : x > most ? most : x;
 }
 
-bool gemv_is_ragged(const kernel_spec *spec)
-{
-    return spec->product.kernel == KERNEL_PRODUCT_RAGGED;
-}
-
 /* Stretches of rows: the codes of a turn, what precedes them in their sector, and a word behind them. Outputs lie such that the
  * teams of a warp read different banks where codes have an odd number of bits. */
 static void set_stretch(unsigned bits, gemv_shape *s)
@@ -119,7 +114,7 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
                               : bits & (bits - 1) ? 4
                                                   : 16 / bits,
                     .rows = (unsigned)spec->product.tile_rows,
-                    .is_ragged = gemv_is_ragged(spec),
+                    .is_ragged = gemm_is_ragged(spec),
                     .numbers_between = codec->open && !(sm && sm->shared_block > 64 * 1024)};
     s.outputs = between(spec->epilogue.gated ? 2 : 1, 8 / s.chunks, s.rows > most ? 2 : GEMV_OUTPUTS_MAX);
     while (s.outputs * s.rows * s.chunks > SUMS_MAX && s.chunks > 1)
@@ -146,7 +141,7 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
 
 static bool refuse(const kernel_spec *spec, char *error, size_t size, const char *why)
 {
-    snprintf(error, size, "product %s: %s", gemv_is_ragged(spec) ? "ragged" : "gemv", why);
+    snprintf(error, size, "product %s: %s", gemm_is_ragged(spec) ? "ragged" : "gemv", why);
     return false;
 }
 
@@ -156,7 +151,7 @@ static bool groups_serve(const kernel_row *row, const kernel_spec *spec)
     if (gemv_span(row->format, spec) == 0)
         return true;
     return spec->stored.groups != QDNN_GROUPS_COLUMNS &&
-           (gemv_is_ragged(spec) || gemv_span(row->format, spec) >= 16);
+           (gemm_is_ragged(spec) || gemv_span(row->format, spec) >= 16);
 }
 
 bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
@@ -164,7 +159,7 @@ bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, si
     const unsigned bits = row->format->facts.bits;
     if (format_is_blocks(row->format))
         return refuse(spec, error, error_size, "codes must not lie in blocks");
-    if ((bits & (bits - 1)) != 0 && !gemv_is_ragged(spec))
+    if ((bits & (bits - 1)) != 0 && !gemm_is_ragged(spec))
         return refuse(spec, error, error_size, "codes must have 2, 4 or 8 bits, or be plain values");
     if (spec->product.reduction != KERNEL_K_COLUMNS)
         return refuse(spec, error, error_size, "reduction must be columns");
@@ -172,7 +167,7 @@ bool gemv_serves(const kernel_row *row, const kernel_spec *spec, char *error, si
         return refuse(spec, error, error_size, "layout must be bytes or words");
     if (!groups_serve(row, spec))
         return refuse(spec, error, error_size,
-                      gemv_is_ragged(spec) ? "groups must run along K"
+                      gemm_is_ragged(spec) ? "groups must run along K"
                                            : "groups must run along K, with a size that is a multiple of 16");
     return true;
 }

@@ -19,6 +19,18 @@ static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, p
     }
 }
 
+/* The same of a row that is aligned: by vectors, from the first chunk of x where there is none. */
+static void load_x_vectors(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists, ptx_val *x)
+{
+    const qdnnDataType_t type = w->spec->data;
+    exists = ptx_setp_and(b, PTX_LT, k, w->args->k, exists);
+    from = ptx_selp(b, from, w->args->all.operand[QDNN_OPERAND_X], exists);
+    for (unsigned e = 0; e < CHUNK; e += vector_elements(type))
+        emit_load_vector(b, type, from, (int)(e * element_bytes(type)), &x[e]);
+    for (unsigned e = 0; e < CHUNK; e++)
+        x[e] = ptx_selp(b, x[e], ptx_f32(b, 0), exists);
+}
+
 /* How many elements from e on are stored together. */
 static unsigned stored_together(const x_window *w, unsigned e)
 {
@@ -119,7 +131,9 @@ static void stage_whole(ptx_builder *b, const x_window *w, const row_tile *tile,
     }
 }
 
-static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p, bool scaled)
+/* Stages the elements that exist; `aligned`: by vectors. */
+static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, const x_place *p, bool scaled,
+                       bool aligned)
 {
     for (unsigned t = 0; t * w->warps < w->rows * w->rounds; t++) {
         const unsigned more = rounds_ahead(w, t) * ROUND;
@@ -127,7 +141,7 @@ static void stage_part(ptx_builder *b, const x_window *w, const row_tile *tile, 
         ptx_val has = row_tile_has(b, tile, ptx_add(b, p->row, ptx_u64(b, rows_ahead(w, t))));
         ptx_val from = row_address(b, w, tile, p, t, has);
         from = ptx_add(b, from, ptx_u64(b, more * element_bytes(w->spec->data)));
-        load_x(b, w, from, k, has, x);
+        (aligned ? load_x_vectors : load_x)(b, w, from, k, has, x);
         put_x(b, w, p, t, scaled, x);
     }
 }
@@ -139,14 +153,22 @@ void x_window_stage(ptx_builder *b, const x_window *w, const row_tile *tile, ptx
         ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), (int)(w->rows * w->rounds * WARP)));
     x_place p = x_place_of(b, w, tile, first);
     ptx_val end = ptx_mul_wide(b, ptx_add(b, first, w->rounds), ptx_u32(b, ROUND));
-    ptx_val whole = emit_aligned(b, ptx_or(b, w->args->all.operand[QDNN_OPERAND_X], p.stride), LOAD_BYTES);
-    whole = ptx_setp_and(b, PTX_LE, end, w->args->k, whole);
+    ptx_val aligned = emit_aligned(b, ptx_or(b, w->args->all.operand[QDNN_OPERAND_X], p.stride), LOAD_BYTES);
+    ptx_val whole = ptx_setp_and(b, PTX_LE, end, w->args->k, aligned);
     whole = ptx_setp_and(b, PTX_LE, ptx_u64(b, w->rows), tile->count, whole);
     ptx_uniform(b);
     ptx_if(b, whole);
     stage_whole(b, w, tile, &p, whole, scaled);
     ptx_else(b);
-    stage_part(b, w, tile, &p, scaled);
+    if (w->whole_chunks) {
+        ptx_uniform(b);
+        ptx_if(b, aligned);
+        stage_part(b, w, tile, &p, scaled, true);
+        ptx_else(b);
+    }
+    stage_part(b, w, tile, &p, scaled, false);
+    if (w->whole_chunks)
+        ptx_end_if(b);
     ptx_end_if(b);
     if (!all)
         ptx_end_if(b);

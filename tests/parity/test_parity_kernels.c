@@ -357,6 +357,8 @@ static const struct {
     {KERNEL_PRODUCT_STAGED, "dequantize_int3_zp"},     {KERNEL_PRODUCT_STAGED, "dequantize_gguf_q3_k"},
     {KERNEL_PRODUCT_GEMV, "dequantize_int4"},          {KERNEL_PRODUCT_GEMV, "dequantize_e4m3"},
     {KERNEL_PRODUCT_RAGGED, "dequantize_int5"},        {KERNEL_PRODUCT_RAGGED, "dequantize_e4m3"},
+    {KERNEL_PRODUCT_RAGGED, "dequantize_gguf_q8_0"},   {KERNEL_PRODUCT_RAGGED, "dequantize_gguf_q6_k"},
+    {KERNEL_PRODUCT_RAGGED, "dequantize_gguf_mxfp4"},  {KERNEL_PRODUCT_RAGGED, "dequantize_gguf_q2_k"},
     {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q4_k"},   {KERNEL_PRODUCT_BLOCKS, "dequantize_gguf_q6_k"},
     {KERNEL_PRODUCT_TERNARY, "dequantize_gguf_tq1_0"}, {KERNEL_PRODUCT_COLUMNS, "dequantize_int4_zp"},
     {KERNEL_PRODUCT_COLUMNS, "dequantize_int4"},       {KERNEL_PRODUCT_LANEWISE, "dequantize_int4_min"},
