@@ -34,7 +34,7 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 typedef enum {
     KERNEL_PRODUCT_STAGED,   /* weights go through shared memory as f32: any format, any shape */
     KERNEL_PRODUCT_GEMV,     /* few rows, codes along K: weights are decoded in registers */
-    KERNEL_PRODUCT_RAGGED,   /* like GEMV, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
+    KERNEL_PRODUCT_RAGGED,   /* like GEMV and BLOCKS, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
     KERNEL_PRODUCT_BLOCKS,   /* few rows, GGUF blocks: decoded in registers */
     KERNEL_PRODUCT_TERNARY,  /* like BLOCKS, for TQ1_0 */
     KERNEL_PRODUCT_COLUMNS,  /* few rows, weights [K, N]: decoded in registers */

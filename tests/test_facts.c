@@ -67,7 +67,7 @@ static const struct {
     {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "tile", 256, 256, 1, 0},
     {"Int4_prepacked", "int4_g128", FACTS_PREPACKED, 64, 4096, 4096, "stream", 128, 256, 2,
      4 * 64 * 4096 * 8},
-    {"Q8_0_odd", "q8_0", FACTS_EXACT, 1, 49152, 576, "blocks", 1536, 128, 1, 0},
+    {"Q8_0_odd", "q8_0", FACTS_EXACT, 1, 49152, 576, "ragged", 1536, 128, 1, 0},
 };
 
 TEST_ROWS(Facts, ProductsOfToday, products)

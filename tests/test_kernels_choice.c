@@ -41,6 +41,11 @@ static const choice choices[] = {
     {"matmul_gguf_q4_k", "", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q4_k", "gated=yes", 64, 4096, 16, 0, BLOCKS, 16},
     {"matmul_gguf_q6_k", "", 64, 4096, 40, 8, BLOCKS, 8},
+    {"matmul_gguf_q4_k", "", 64, 768, 1, 0, BLOCKS, 1},
+    {"matmul_gguf_q8_0", "", 64, 576, 1, 0, RAGGED, 1},
+    {"matmul_gguf_q8_0", "", 64, 512, 1, 0, BLOCKS, 1},
+    {"matmul_gguf_mxfp4", "gated=yes", 64, 896, 7, 0, RAGGED, 8},
+    {"matmul_gguf_q6_k", "", 64, 4864, 40, 8, RAGGED, 8},
     {"matmul_gguf_tq1_0", "", 64, 4096, 1, 0, TERNARY, 1},
     {"matmul_gguf_tq1_0", "gated=yes", 64, 4096, 13, 0, TERNARY, 16},
     /* [K, N] */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 128, K = 4096, SECTOR = 32, FILL = 0x78 }; /* an ordinary number as E8M0, and as f16 */
+enum { N = 128, SECTOR = 32, FILL = 0x78 }; /* an ordinary number as E8M0, and as f16 */
 
 static const char *const formats[] = {"q4_0", "q4_1", "q5_1",   "q8_0",   "q8_1",  "q2_k",  "q3_k",
                                       "q4_k", "q5_k", "iq4_nl", "iq4_xs", "tq2_0", "mxfp4", "nvfp4"};
@@ -39,13 +39,14 @@ static uint64_t least_sectors(const kernel_operand *operands)
     return sectors;
 }
 
-TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
+/* Runs a product of one row with k columns, and checks what it asks of memory. */
+static void check_product(int index, kernel_product product, uint64_t k)
 {
     const char *sm = sms[index % SMS];
     char row_name[64];
     snprintf(row_name, sizeof row_name, "matmul_gguf_%s", formats[index / SMS]);
     const kernel_row *row = kernel_find(row_name);
-    const kernel_problem problem = {.rows = N, .columns = K, .m = 1, .x_stride = K, .y_stride = N};
+    const kernel_problem problem = {.rows = N, .columns = k, .m = 1, .x_stride = k, .y_stride = N};
     kernel_spec spec = kernel_spec_default();
     kernel_operand operands[QDNN_OPERAND_COUNT];
     kernel_steps steps;
@@ -53,7 +54,7 @@ TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
     ptx_error error;
     ptxvm_config config = {.sm = sm, .counters = PTXVM_COUNTERS_KERNEL};
     ptxvm *vm = NULL;
-    spec.product.kernel = KERNEL_PRODUCT_BLOCKS;
+    spec.product.kernel = product;
     spec.data = QDNN_DATA_F16;
     REQUIRE(row && kernel_emit(row, &spec, ptx_sm_find(sm), NULL, &text, &error));
     REQUIRE(ptxvm_create(&config, &vm) == PTXVM_OK);
@@ -63,11 +64,31 @@ TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
         FAIL("%s", ptxvm_last_error(vm));
     } else {
         const ptxvm_counts *total = &ptxvm_last_counters(vm)->total;
-        CHECK_EQ_U64(total->bank_conflicts, 0);
+        if (product == KERNEL_PRODUCT_BLOCKS)
+            CHECK_EQ_U64(total->bank_conflicts, 0);
         const uint64_t least =
             least_sectors(operands) + (steps.at[0].grid[0] - 1) * sectors_of(operands[QDNN_OPERAND_X].bytes);
         CHECK((total->load.sectors + total->store.sectors) * 4 <= least * 5);
     }
     ptxvm_destroy(vm);
     free(text.ptx);
+}
+
+TEST_EACH(KernelFewRows, MeetNoBankTwice, count, name)
+{
+    check_product(index, KERNEL_PRODUCT_BLOCKS, 4096);
+}
+
+/* Where rows begin anywhere, their banks differ, but not the sectors. */
+TEST_EACH(KernelFewRows, RequestFewSectorsOfAnyRow, count, name)
+{
+    kernel_spec spec = kernel_spec_default();
+    const kernel_problem problem = {.rows = N, .columns = 4864, .m = 1, .x_stride = 4864, .y_stride = N};
+    char row_name[64];
+    snprintf(row_name, sizeof row_name, "matmul_gguf_%s", formats[index / SMS]);
+    spec.product.kernel = KERNEL_PRODUCT_RAGGED;
+    if (!kernel_product_fits(kernel_find(row_name), &spec, &problem))
+        SKIP("all rows are aligned");
+    check_product(index, KERNEL_PRODUCT_RAGGED,
+                  kernel_columns_multiple(kernel_find(row_name)) == 256 ? 4864 : 576);
 }

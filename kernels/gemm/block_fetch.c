@@ -48,8 +48,8 @@ static void load_whole_block(ptx_builder *b, const block_layout *layout, ptx_val
 
 /* The word at `offset` of a block, shifted to begin at `offset`; fields are as far from a word boundary as
  * the codes are. */
-static ptx_val whole_block_word(ptx_builder *b, const segments *g, unsigned output, const block_layout *layout,
-                                const ptx_val *words, unsigned offset)
+static ptx_val whole_block_word(ptx_builder *b, const segments *g, unsigned output,
+                                const block_layout *layout, const ptx_val *words, unsigned offset)
 {
     const ptx_val *two = &words[offset / 4];
     return is_aligned(layout) ? two[0] : ptx_prmt(b, two[0], two[1], g->turn[output]);
@@ -137,8 +137,8 @@ static void begin_between(ptx_builder *b, const blocks *s, segments *g)
 }
 
 /* First the block's header, then the codes of the thread's runs. */
-static void take_parts(ptx_builder *b, const blocks *s, const segments *g, unsigned output, const ptx_val *words,
-                       block_round *round)
+static void take_parts(ptx_builder *b, const blocks *s, const segments *g, unsigned output,
+                       const ptx_val *words, block_round *round)
 {
     const unsigned header = between_unit(s->share.layout) / 4, of_run = s->share.bytes / 4;
     for (unsigned i = 0; i < s->share.runs; i++) {

@@ -27,8 +27,8 @@ static segment_shape segment_with(const block_layout *layout, unsigned outputs, 
     segment_shape s = {
         .rounds = rounds, .of_round = ROUND / layout->elements * layout->bytes, .pitch = TEAM * LOAD_BYTES};
     const unsigned bytes = s.rounds * s.of_round, step = bytes & -bytes;
-    const unsigned before = (step < SECTOR_BYTES ? SECTOR_BYTES - step : 0) +
-                            (ragged ? SECTOR_BYTES - block_align(layout) : 0);
+    const unsigned before =
+        (step < SECTOR_BYTES ? SECTOR_BYTES - step : 0) + (ragged ? SECTOR_BYTES - block_align(layout) : 0);
     s.vectors = (bytes + before + LOAD_BYTES - 1) / LOAD_BYTES;
     s.stride = s.vectors * LOAD_BYTES;
     s.second = round_up_to_remainder(s.stride * outputs, banks.second);

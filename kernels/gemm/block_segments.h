@@ -33,7 +33,9 @@ struct segments {
         [BLOCKS_OUTPUTS_MAX]; /* u32: where a thread has whole blocks, the aligned address of the first */
     ptx_val between_at[BETWEEN_ROUNDS]
                       [BETWEEN_UNITS_MAX]; /* u32: what the thread loads per round, for the first output */
-    ptx_val turn[BLOCKS_OUTPUTS_MAX], head[BLOCKS_OUTPUTS_MAX][2]; /* selectors: shift two aligned words into one; pick the thread's scales */
+    ptx_val turn[BLOCKS_OUTPUTS_MAX],
+        head[BLOCKS_OUTPUTS_MAX]
+            [2]; /* selectors: shift two aligned words into one; pick the thread's scales */
 };
 
 /* Where byte `at` (u32) of a segment lies, relative to its first run, when segments lie between the

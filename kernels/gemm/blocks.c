@@ -75,7 +75,8 @@ static bool ragged_serves(const kernel_row *row, const kernel_spec *spec, char *
 {
     if (block_align(block_layout_of(row->format)) < LOAD_BYTES)
         return serves(row, spec, error, error_size);
-    snprintf(error, error_size, "product ragged takes no blocks of a multiple of 16 bytes: all of their rows are aligned");
+    snprintf(error, error_size,
+             "product ragged takes no blocks of a multiple of 16 bytes: all of their rows are aligned");
     return false;
 }
 

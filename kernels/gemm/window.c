@@ -20,7 +20,8 @@ static void load_x(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, p
 }
 
 /* The same of a row that is aligned: by vectors, from the first chunk of x where there is none. */
-static void load_x_vectors(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists, ptx_val *x)
+static void load_x_vectors(ptx_builder *b, const x_window *w, ptx_val from, ptx_val k, ptx_val exists,
+                           ptx_val *x)
 {
     const qdnnDataType_t type = w->spec->data;
     exists = ptx_setp_and(b, PTX_LT, k, w->args->k, exists);
