@@ -110,6 +110,7 @@ static void begin_x(ptx_builder *b, blocks *s)
                       .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
                       .copies = 1,
                       .whole_chunks = true,
+                      .short_rows = s->ragged,
                       .shift = PLACED_X_EXPONENT,
                       .flip = s->pairs ? X_PAIR_BYTES : 0,
                       .shared = s->share.fast == BLOCK_BY_TABLE

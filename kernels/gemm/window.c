@@ -161,14 +161,14 @@ void x_window_stage(ptx_builder *b, const x_window *w, const row_tile *tile, ptx
     ptx_if(b, whole);
     stage_whole(b, w, tile, &p, whole, scaled);
     ptx_else(b);
-    if (w->whole_chunks) {
+    if (w->short_rows) {
         ptx_uniform(b);
         ptx_if(b, aligned);
         stage_part(b, w, tile, &p, scaled, true);
         ptx_else(b);
     }
     stage_part(b, w, tile, &p, scaled, false);
-    if (w->whole_chunks)
+    if (w->short_rows)
         ptx_end_if(b);
     ptx_end_if(b);
     if (!all)

@@ -18,6 +18,7 @@ typedef struct x_window {
     unsigned copies;    /* 1, or 2: each element twice, side by side */
     unsigned shift;     /* elements may be scaled by 2^shift */
     bool whole_chunks;  /* K is a multiple of CHUNK: no chunk is cut */
+    bool short_rows;    /* rows often end in the first window: vectors are loaded there, too, if they are aligned */
     ptx_val shared;     /* address: the rounds of the first row, then those of the second ... */
     ptx_val chunk;      /* u64: k, within a round, of the chunk that this thread stages */
     ptx_val slot;       /* u32: its place in the first round */
