@@ -22,6 +22,7 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
         if (d.numbers >> i & 1)
             args.number[i] = ptx_param(b, kernel_number_is_f32((kernel_number)i) ? PTX_F32 : PTX_U64,
                                        kernel_number_name((kernel_number)i));
+    ptx_dependent(b);
     return args;
 }
 

@@ -103,6 +103,8 @@ static void load(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type,
     char modifier[160];
     if (!builder_ready(b, "ld") || !vector_fits(b, space, type, n))
         return;
+    if (b->dependent)
+        cache &= ~(unsigned)PTX_NC;
     write_modifier(b, modifier, space, cache, LOADS, n);
     emit(b, &(ptx_instruction){.id = ISA_ld,
                                .shared = space == PTX_SHARED,

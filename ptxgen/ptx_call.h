@@ -296,6 +296,7 @@
 #define ptx_nanosleep(b, nanoseconds) PTX_CALL1(nanoseconds, ptx_nanosleep(PTX_AT(b), PTX_V(ptx_x)))
 #define ptx_griddepcontrol_wait(b) ptx_griddepcontrol_wait(PTX_AT(b))
 #define ptx_griddepcontrol_launch(b) ptx_griddepcontrol_launch(PTX_AT(b))
+#define ptx_dependent(b)             ptx_dependent(PTX_AT(b))
 #define ptx_ldmatrix(b, shared, ...) PTX_CALL1(shared, ptx_ldmatrix(PTX_AT(b), PTX_V(ptx_x), __VA_ARGS__))
 #define ptx_ldmatrix_trans(b, shared, ...) \
     PTX_CALL1(shared, ptx_ldmatrix_trans(PTX_AT(b), PTX_V(ptx_x), __VA_ARGS__))

@@ -200,3 +200,13 @@ void ptx_griddepcontrol_launch(ptx_builder *b)
 {
     EMIT_VOID(b, griddepcontrol_launch, PTX_NOTYPE, {0});
 }
+
+/* Waiting comes first: so a kernel behind this one overlaps with none in front of it. */
+void ptx_dependent(ptx_builder *b)
+{
+    if (!builder_ready(b, "dependent") || b->sm->number < 90)
+        return;
+    ptx_griddepcontrol_wait(b);
+    ptx_griddepcontrol_launch(b);
+    b->dependent = true;
+}

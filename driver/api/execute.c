@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "driver/base/log.h"
+#include "driver/api/launch.h"
 #include "driver/api/plan.h"
 
 /* Names for messages, by operand. */
@@ -165,53 +166,66 @@ static unsigned blocks_of_rows(const plan_launch *l, int dimension, uint64_t row
     return blocks < planned ? (unsigned)blocks : planned;
 }
 
-static qdnnStatus_t launch(qdnnPlan_t plan, const plan_launch *l, const CUdeviceptr *at, uint64_t rows)
+/* An execute under way: where its operands are, and what is on the stream. */
+typedef struct execution {
+    CUdeviceptr at[PLAN_PLACES];
+    uint64_t rows;
+    launch_chain *chain;
+} execution;
+
+static qdnnStatus_t run_launch(qdnnPlan_t plan, const plan_launch *l, const execution *e)
 {
     uint64_t values[KERNEL_PARAMS_MAX];
     void *params[KERNEL_PARAMS_MAX];
     for (int i = 0; i < l->n_params; i++) {
         const kernel_param *p = &l->params[i];
-        values[i] = p->kind == KERNEL_OPERAND     ? at[p->operand]
-                    : p->kind == KERNEL_WORKSPACE ? at[PLAN_WORKSPACE] + p->value
-                    : p->is_rows                  ? rows
+        values[i] = p->kind == KERNEL_OPERAND     ? e->at[p->operand]
+                    : p->kind == KERNEL_WORKSPACE ? e->at[PLAN_WORKSPACE] + p->value
+                    : p->is_rows                  ? e->rows
                                                   : p->value;
         params[i] = &values[i]; /* a 4-byte parameter is the low half: host and GPU are little-endian */
     }
-    CUresult result = plan->handle->context->device.api->cuLaunchKernel(
-        l->module->function, blocks_of_rows(l, 0, rows), blocks_of_rows(l, 1, rows),
-        blocks_of_rows(l, 2, rows), l->block, 1, 1, l->shared, plan->handle->stream, params, NULL);
-    return result ? handle_failed(plan->handle, result, "cuLaunchKernel", "%s", plan->info.operation)
-                  : QDNN_STATUS_SUCCESS;
+    const launch kernel = {
+        .function = l->module->function,
+        .grid = {blocks_of_rows(l, 0, e->rows), blocks_of_rows(l, 1, e->rows), blocks_of_rows(l, 2, e->rows)},
+        .block = {l->block, 1, 1},
+        .shared = l->shared,
+        .waits = true,
+        .what = plan->info.operation};
+    return launch_kernel(plan->handle, e->chain, &kernel, params);
 }
 
-static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const CUdeviceptr *at, uint64_t rows)
+static qdnnStatus_t run_step(qdnnPlan_t plan, const plan_step *step, const execution *e)
 {
-    return step->kind == PLAN_GEMM ? plan_run_gemm(plan, &step->gemm, at, rows)
-                                   : launch(plan, &step->launch, at, rows);
+    if (step->kind == PLAN_LAUNCH)
+        return run_launch(plan, &step->launch, e);
+    e->chain->kernel = false; /* cuBLAS has kernels of its own */
+    return plan_run_gemm(plan, &step->gemm, e->at, e->rows);
 }
 
-static qdnnStatus_t run_once(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows)
+static qdnnStatus_t run_once(qdnnPlan_t plan, const execution *e)
 {
     for (int i = 0; i < plan->n_steps; i++)
-        CHECK_STATUS(run_step(plan, &plan->steps[i], at, rows));
+        CHECK_STATUS(run_step(plan, &plan->steps[i], e));
     return QDNN_STATUS_SUCCESS;
 }
 
-static qdnnStatus_t run_repeats(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows)
+static qdnnStatus_t run_repeats(qdnnPlan_t plan, execution *e)
 {
-    CUdeviceptr here[PLAN_PLACES];
-    memcpy(here, at, sizeof here);
     for (uint64_t i = 1; i < plan->repeats; i++) {
-        CHECK_STATUS(run_once(plan, here, rows));
+        CHECK_STATUS(run_once(plan, e));
         for (int k = 0; k < QDNN_OPERAND_COUNT; k++)
-            here[k] += plan->strides[k];
+            e->at[k] += plan->strides[k];
     }
-    return run_once(plan, here, rows);
+    return run_once(plan, e);
 }
 
-static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows, plan_caller by)
+static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t rows, launch_chain *chain,
+                              plan_caller by)
 {
     bool pushed;
+    execution e = {.rows = rows, .chain = chain};
+    memcpy(e.at, at, sizeof e.at);
     CHECK_STATUS(handle_enter(plan->handle, &pushed));
     plan->handle->last_operation = plan->info.operation;
     plan->handle->last_operands = plan->operands;
@@ -220,7 +234,7 @@ static qdnnStatus_t run_steps(qdnnPlan_t plan, const CUdeviceptr *at, uint64_t r
     if (status == QDNN_STATUS_SUCCESS && plan->checked_experts)
         status = check_indices(plan, at[QDNN_OPERAND_EXPERT_INDEX], rows);
     if (status == QDNN_STATUS_SUCCESS)
-        status = run_repeats(plan, at, rows);
+        status = run_repeats(plan, &e);
     handle_leave(plan->handle, pushed);
     if (status == QDNN_STATUS_SUCCESS && log_on(QDNN_SEVERITY_INFO))
         log_write(QDNN_SEVERITY_INFO, "%s: %llu blocks of %u threads", plan->info.operation,
@@ -241,9 +255,9 @@ qdnnStatus_t plan_bind(const struct qdnnPlan *plan, uint64_t rows, const qdnnBin
 }
 
 qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES],
-                             plan_caller by)
+                             launch_chain *chain, plan_caller by)
 {
-    return has_work(plan, rows) ? run_steps(plan, at, rows, by) : handle_check(plan->handle);
+    return has_work(plan, rows) ? run_steps(plan, at, rows, chain, by) : handle_check(plan->handle);
 }
 
 qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
@@ -254,7 +268,7 @@ qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *b
     if (has_work(plan, rows))
         CHECK_STATUS(plan_check_workspace(plan->workspace_bytes, workspace, workspace_bytes));
     at[PLAN_WORKSPACE] = (CUdeviceptr)(uintptr_t)workspace;
-    return plan_launch_all(plan, rows, at, by);
+    return plan_launch_all(plan, rows, at, &(launch_chain){0}, by);
 }
 
 qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle,

@@ -78,6 +78,7 @@ qdnnStatus_t handle_create(const cuda_device *device, qdnnHandle_t *handle)
         object_destroy(made);
         return status;
     }
+    made->overlaps = launch_overlaps(made->context);
     *handle = made;
     return QDNN_STATUS_SUCCESS;
 }

@@ -16,6 +16,7 @@ struct qdnnHandle {
     const char *last_operation; /* the last one launched, or null, and its operands */
     uint64_t last_operands;
     bool check_buffers; /* QDNN_CHECK_BUFFERS */
+    bool overlaps;      /* launch_overlaps */
     qdnnMath_t math;    /* qdnnSetMath, QDNN_MATH */
     int plans;          /* created by the user and not yet destroyed */
     int schedules;      /* likewise */

@@ -4,6 +4,7 @@
 
 #include "driver/cuda/cublas.h"
 #include "driver/api/handle.h"
+#include "driver/api/launch.h"
 #include "driver/api/modules.h"
 #include "driver/api/request.h"
 
@@ -96,7 +97,7 @@ qdnnStatus_t plan_execute(qdnnPlan_t plan, uint64_t rows, const qdnnBinding_t *b
 qdnnStatus_t plan_bind(const struct qdnnPlan *plan, uint64_t rows, const qdnnBinding_t *bindings, int count,
                        plan_caller by, CUdeviceptr at[PLAN_PLACES]);
 qdnnStatus_t plan_launch_all(qdnnPlan_t plan, uint64_t rows, const CUdeviceptr at[PLAN_PLACES],
-                             plan_caller by);
+                             launch_chain *chain, plan_caller by);
 qdnnStatus_t plan_check_workspace(size_t needed, const void *workspace, size_t bytes);
 /* Whether a plan may be executed with this handle, and with that many rows. */
 qdnnStatus_t plan_check_bindings(const struct qdnnPlan *plan, qdnnHandle_t handle,

@@ -107,6 +107,7 @@ typedef struct program_run {
     const void *const *pointers;
     CUdeviceptr arena;
     uint64_t rows;
+    launch_chain *chain;
 } program_run;
 qdnnStatus_t program_run_step(const struct qdnnProgram *program, const program_step *step,
                               const program_run *run);

@@ -28,7 +28,7 @@ static qdnnStatus_t run_plan(const struct qdnnProgram *program, const program_st
         at[step->uses[i].place] = address(program, &step->uses[i], run);
     at[PLAN_WORKSPACE] = run->arena + step->workspace;
     return plan_launch_all(step->plan, step->per_row ? step->per_row * run->rows : step->plan->rows, at,
-                           BY_BINDINGS);
+                           run->chain, BY_BINDINGS);
 }
 
 static qdnnStatus_t run_copy(const struct qdnnProgram *program, const program_step *step,
@@ -36,6 +36,7 @@ static qdnnStatus_t run_copy(const struct qdnnProgram *program, const program_st
 {
     const uint64_t bytes = bytes_of(program, &step->uses[0], run);
     qdnnHandle_t handle = program->handle;
+    run->chain->kernel = false;
     CUresult result = bytes ? handle->context->device.api->cuMemcpyDtoDAsync(
                                   address(program, &step->uses[0], run),
                                   address(program, &step->uses[1], run), bytes, handle->stream)
@@ -50,6 +51,7 @@ static qdnnStatus_t run_fill(const struct qdnnProgram *program, const program_st
 {
     const uint64_t bytes = bytes_of(program, &step->uses[0], run);
     qdnnHandle_t handle = program->handle;
+    run->chain->kernel = false;
     CUresult result = bytes ? handle->context->device.api->cuMemsetD8Async(
                                   address(program, &step->uses[0], run), step->byte, bytes, handle->stream)
                             : 0;
@@ -74,11 +76,12 @@ static qdnnStatus_t run_kernel(const struct qdnnProgram *program, const program_
     const unsigned blocks =
         k->rows_per_block ? (unsigned)((run->rows + k->rows_per_block - 1) / k->rows_per_block) : k->grid[0];
     k->was_launched = true;
-    CUresult result = program->handle->context->device.api->cuLaunchKernel(
-        k->function, blocks, k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], k->shared,
-        program->handle->stream, params, NULL);
-    return result ? handle_failed(program->handle, result, "cuLaunchKernel", "a kernel of the caller's")
-                  : QDNN_STATUS_SUCCESS;
+    const launch kernel = {.function = k->function,
+                           .grid = {blocks, k->grid[1], k->grid[2]},
+                           .block = {k->block[0], k->block[1], k->block[2]},
+                           .shared = k->shared,
+                           .what = "a kernel of the caller's"};
+    return launch_kernel(program->handle, run->chain, &kernel, params);
 }
 
 qdnnStatus_t program_run_step(const struct qdnnProgram *program, const program_step *step,
@@ -169,6 +172,7 @@ qdnnStatus_t qdnnRunProgram(qdnnHandle_t handle, qdnnProgram_t program, const vo
     CHECK_BUFFER(pointers, count);
     CHECK_STATUS(check_pointers(program, pointers));
     CHECK_STATUS(check_arena(program, arena, arenaBytes));
-    const program_run run = {pointers, (CUdeviceptr)(uintptr_t)arena, (uint64_t)rows};
+    launch_chain chain = {0};
+    const program_run run = {pointers, (CUdeviceptr)(uintptr_t)arena, (uint64_t)rows, &chain};
     return run_steps(program, &run);
 }

@@ -184,6 +184,7 @@ qdnnStatus_t program_trace_run(const struct qdnnProgram *program, const program_
         const program_step *step = &program->steps[i];
         CHECK_STATUS(program_in_step(program_run_step(program, step, run), i, step));
         CHECK_STATUS(record(program, i + 1, captured));
+        run->chain->kernel &= captured; /* steps that overlap cannot be timed */
     }
     return captured ? QDNN_STATUS_SUCCESS : print_run(program, run);
 }

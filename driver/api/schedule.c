@@ -106,10 +106,12 @@ qdnnStatus_t qdnnGetScheduleWorkspaceSize(qdnnSchedule_t schedule, size_t *bytes
 
 static qdnnStatus_t run(const struct qdnnSchedule *schedule, CUdeviceptr workspace)
 {
+    launch_chain chain = {0};
     for (int i = 0; i < schedule->count; i++) {
         schedule_step step = schedule->steps[i];
         step.at[PLAN_WORKSPACE] = workspace;
-        CHECK_STATUS(in_step(plan_launch_all(step.plan, step.rows, step.at, BY_BINDINGS), i, step.plan));
+        CHECK_STATUS(
+            in_step(plan_launch_all(step.plan, step.rows, step.at, &chain, BY_BINDINGS), i, step.plan));
     }
     return QDNN_STATUS_SUCCESS;
 }

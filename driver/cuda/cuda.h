@@ -1,6 +1,7 @@
 /* The part of the CUDA driver API that qdnn uses, declared here so that no toolkit is needed to build, and
  * the table through which all of qdnn calls it. The table is filled from libcuda.so.1 or from ptxvm
- * (driver/cuda/open.h); tests and benchmarks may fill one of their own. */
+ * (driver/cuda/open.h); tests and benchmarks may fill one of their own. A driver may lack functions that are newer than
+ * the oldest one that we support: they are null then. */
 #ifndef QDNN_DRIVER_CUDA_H
 #define QDNN_DRIVER_CUDA_H
 
@@ -24,6 +25,22 @@ enum {
 #include "driver/cuda/cuda.def"
 #undef NUMBER
 };
+
+/* What cuLaunchKernelEx takes; of the attributes' values only those that are used. tests/driver compares the layout. */
+typedef struct CUlaunchAttribute {
+    int id;
+    union {
+        char all[64];
+        int programmaticStreamSerializationAllowed;
+        unsigned long long align;
+    } value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig {
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned int numAttrs;
+} CUlaunchConfig;
 
 /* Named like cuda.h's macros: api->cuMemAlloc is the symbol cuMemAlloc_v2. */
 typedef struct cuda_api {

@@ -29,7 +29,8 @@ qdnnStatus_t driver_problem_set(driver_problem *problem, qdnnStatus_t status, co
 /* Finds a function by name, symbol and CUDA version, or null. */
 typedef void *find_function(const char *name, const char *symbol, int since);
 
-/* Fills the table with the functions that exist; returns the symbol of the first missing one, or null. ISO C
+/* Fills the table with the functions that exist; returns the symbol of the first missing one that every supported driver
+ * has, or null. ISO C
  * has no cast from void * to a function pointer, so the bits are copied. */
 static const char *fill(cuda_api *api, find_function *find)
 {
@@ -46,7 +47,7 @@ static const char *fill(cuda_api *api, find_function *find)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *function = find(rows[i].name, rows[i].symbol, rows[i].since);
         memcpy((char *)api + rows[i].offset, &function, sizeof function);
-        if (!function && !missing)
+        if (!function && !missing && rows[i].since <= CUDA_OLDEST_DRIVER)
             missing = rows[i].symbol;
     }
     return missing;

@@ -35,6 +35,7 @@
 #define ARGS_cuFuncSetAttribute                (function, attribute, value)
 #define ARGS_cuLaunchKernel                                                                                  \
     (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, params, extra)
+#define ARGS_cuLaunchKernelEx      (config, function, params, extra)
 #define ARGS_cuMemAlloc            (pointer, bytes)
 #define ARGS_cuMemFree             (pointer)
 #define ARGS_cuMemGetAddressRange  (base, bytes, pointer)

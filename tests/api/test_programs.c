@@ -927,12 +927,18 @@ TEST_CASE(ApiPrograms, RefuseWhatDoesNotFit)
 }
 
 /* The driver refuses the third launch of a run, which is step 3: the first step is a copy. */
-TEST_CASE(ApiPrograms, ALaunchThatFails)
+/* The third launch; from sm_90 on, it is the second that begins before the one in front of it has ended. */
+static const struct {
+    const char *name, *settings;
+} failing[] = {{"independent", "PTXVM_SM=sm_80 PTXVM_FAULT=cuLaunchKernel:3=701"},
+               {"dependent", "PTXVM_SM=sm_90 PTXVM_FAULT=cuLaunchKernelEx:2=701"}};
+
+TEST_ROWS(ApiPrograms, ALaunchThatFails, failing)
 {
     NEED_PTXVM;
     chain c;
     qdnnHandle_t handle = NULL;
-    vm_begin("PTXVM_FAULT=cuLaunchKernel:3=701");
+    vm_begin(failing[index].settings);
     OK(qdnnCreate(&handle));
     if (chain_begin(&c, handle)) {
         device_buffer_write(&c.in, (float[ROWS * 6]){0});

@@ -265,12 +265,18 @@ TEST_CASE(ApiSchedules, ErrorsNameTheStep)
 }
 
 /* The driver refuses the fourth launch, which is LoRA's second: step 1. */
-TEST_CASE(ApiSchedules, ALaunchThatFails)
+/* The fourth launch, the second of step 1. From sm_90 on, only the first is an independent one. */
+static const struct {
+    const char *name, *settings;
+} failing[] = {{"independent", "PTXVM_SM=sm_80 PTXVM_FAULT=cuLaunchKernel:4=701"},
+               {"dependent", "PTXVM_SM=sm_90 PTXVM_FAULT=cuLaunchKernelEx:3=701"}};
+
+TEST_ROWS(ApiSchedules, ALaunchThatFails, failing)
 {
     NEED_PTXVM;
     layers l;
     qdnnHandle_t handle = NULL;
-    vm_begin("PTXVM_FAULT=cuLaunchKernel:4=701");
+    vm_begin(failing[index].settings);
     OK(qdnnCreate(&handle));
     if (layers_begin(&l, handle)) {
         CHECK_STATUS_IS(run(&l), QDNN_STATUS_EXECUTION_FAILED);

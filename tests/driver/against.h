@@ -26,3 +26,10 @@ _Static_assert(__builtin_types_compatible_p(CUdeviceptr, unsigned long long) &&
                    __builtin_types_compatible_p(CUfunction, struct CUfunc_st *) &&
                    __builtin_types_compatible_p(CUstream, struct CUstream_st *),
                "a type is another");
+
+/* The layout that driver/cuda/cuda.h gives to what cuLaunchKernelEx takes. */
+_Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&
+                   offsetof(CUlaunchConfig, hStream) == 32 && offsetof(CUlaunchConfig, attrs) == 40 &&
+                   offsetof(CUlaunchConfig, numAttrs) == 48 && sizeof(CUlaunchConfig) == 56 &&
+                   offsetof(CUlaunchAttribute, value) == 8 && sizeof(CUlaunchAttribute) == 72,
+               "a launch is laid out otherwise");

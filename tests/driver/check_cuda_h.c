@@ -2,6 +2,7 @@
 #ifdef QDNN_CUDA_HEADERS
 #include <cuda.h>
 #if CUDA_VERSION >= 13000
+#include <stddef.h>
 #define THEIRS(name) name
 #include "against.h"
 #endif

@@ -1,4 +1,6 @@
 /* Our declarations against ptxvm's functions. */
+#include <stddef.h>
+
 #include "ptxvm/cuda/cuda_abi.h"
 
 #define F(base, v, since, needs, params, args)     CUresult ptxvm_##base##v params;
