@@ -285,15 +285,16 @@ bool check_is_ordered(const vm_warp *warp, int lane, const race_touch *past)
     return is_ordered(&t, past);
 }
 
-/* A write of this launch that is ordered before, and that this read may miss all the same. */
+/* A write that is ordered before, and that this read may miss all the same: of this launch or, for ld.global.nc, of one that
+ * had not ended when it began. */
 static inline bool is_missed(const touch *t, const race_touch *write)
 {
     if (t->a->path == PATH_PLAIN || write->state != RACE_SET || write->time < t->since ||
-        write->thread == RACE_ASYNC || is_of_past_launch(t, write))
+        write->thread == RACE_ASYNC)
         return false;
     if (t->a->path == PATH_READ_ONLY)
         return true;
-    return write->block == t->block && t->check->proxied[write->thread] <= write->time;
+    return !is_of_past_launch(t, write) && write->block == t->block && t->check->proxied[write->thread] <= write->time;
 }
 
 /* The loop around atom.cas that CUDA's guide shows begins with a plain load. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "calls.h"
 #include "cuda/driver.h"
 #include "device/small_product.h"
 #include "driver/cuda/nvrtc.h"
@@ -211,6 +212,34 @@ TEST_CASE(ApiPrograms, GiveTheBitsOfTheirPlans)
             check_rows(&c, rows, (int)rows);
             test_pop_note();
         }
+    chain_end(&c);
+    OK(qdnnDestroy(handle));
+    vm_end();
+}
+
+/* From sm_90 on, kernels begin before the one in front of them has ended, here in orders that a seed decides. */
+static const struct {
+    const char *name, *settings;
+} overlaps[] = {{"sm_90", "PTXVM_SM=sm_90 PTXVM_CHECK=all"},
+                {"sm_90 in another order", "PTXVM_SM=sm_90 PTXVM_CHECK=all PTXVM_SEED=3"},
+                {"sm_100a in another order", "PTXVM_SM=sm_100a PTXVM_CHECK=all PTXVM_SEED=11"},
+                {"sm_120 in another order", "PTXVM_SM=sm_120 PTXVM_CHECK=all PTXVM_SEED=12"},
+                {"sm_90 without", "PTXVM_SM=sm_90 PTXVM_CHECK=all QDNN_DEPENDENT_LAUNCH=0"}};
+
+TEST_ROWS(ApiPrograms, OverlapAndGiveTheSameBits, overlaps)
+{
+    NEED_PTXVM;
+    chain c;
+    qdnnHandle_t handle = NULL;
+    vm_begin(overlaps[index].settings);
+    CHECK(calls_watch("vm"));
+    OK(qdnnCreate(&handle));
+    if (chain_begin(&c, handle)) {
+        calls_reset();
+        for (int64_t rows = 1; rows <= ROWS; rows++)
+            check_rows(&c, rows, (int)rows);
+        CHECK((calls_of(CALL_cuLaunchKernelEx) > 0) == !strstr(overlaps[index].settings, "LAUNCH=0"));
+    }
     chain_end(&c);
     OK(qdnnDestroy(handle));
     vm_end();

@@ -85,6 +85,10 @@ static const overlap_test tests[] = {
                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [d2], 16, [bar];\n"
                  "T: mbarrier.try_wait.parity.shared.b64 p2, [bar], 0; @!p2 bra T;\nL:\n"), .y = nothing, .finding = "race: reads 16 bytes", .line = 1},
     {"half of a block waits", FIRST, KERNEL("b", "setp.lt.u32 p1, r0, 32; @!p1 bra L;\n" WAIT "L:\n" COPY_X), .finding = "has to come first", .line = 3},
+    {"reads as read-only", FIRST, KERNEL("b", WAIT "ld.global.nc.u32 r6, [d2]; add.u32 r6, r6, 1; st.global.u32 [d3], r6;\n"), .y = x_plus_1,
+     .finding = "wrote at line 8: ld.global.nc needs memory that nothing writes", .line = 1},
+    {"reads as read-only what nothing writes", KERNEL("a", TRIGGER "ld.global.u32 r6, [d2];\n"),
+     KERNEL("b", WAIT "ld.global.nc.u32 r6, [d2]; st.global.u32 [d3], r6;\n"), .y = nothing},
     {"a third, and the second does not wait", FIRST, KERNEL("b", "mov.u32 r7, 0;\n"), KERNEL("c", WAIT COPY_X), .y = x_plus_1,
      .finding = "waits for b alone, which has not waited for it", .line = 1},
     {"a third early, and the second waits late", FIRST, KERNEL("b", TRIGGER WAIT), KERNEL("c", COPY_X), .y = x_plus_1, .finding = "launch of a in front of this one", .line = 0},
