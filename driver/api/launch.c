@@ -49,6 +49,7 @@ qdnnStatus_t launch_kernel(qdnnHandle_t handle, launch_chain *chain, const launc
     const bool behind = chain->kernel && l->waits && handle->overlaps;
     CUresult result = (behind ? launch_behind : launch_plainly)(handle, l, params);
     chain->kernel = true;
-    return result ? handle_failed(handle, result, behind ? "cuLaunchKernelEx" : "cuLaunchKernel", "%s", l->what)
-                  : QDNN_STATUS_SUCCESS;
+    return result
+               ? handle_failed(handle, result, behind ? "cuLaunchKernelEx" : "cuLaunchKernel", "%s", l->what)
+               : QDNN_STATUS_SUCCESS;
 }

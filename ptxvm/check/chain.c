@@ -80,7 +80,8 @@ void check_report_overlap(vm_warp *warp, const vm_op *op, int lane, const race_t
         in_vain ? "in front of the last one" : "in front of this one", f->other_block[0], f->other_block[1],
         f->other_block[2], f->other_thread[0], f->other_thread[1], f->other_thread[2],
         was_write ? "wrote" : "read", f->other_line,
-        has_ended ? "ld.global.nc needs memory that nothing writes while the kernel runs, and this one began before"
+        has_ended
+            ? "ld.global.nc needs memory that nothing writes while the kernel runs, and this one began before"
         : in_vain ? "griddepcontrol.wait waits for "
                   : "griddepcontrol.wait has to come first",
         in_vain ? between : "", in_vain ? " alone, which has not waited for it" : "");

@@ -294,7 +294,8 @@ static inline bool is_missed(const touch *t, const race_touch *write)
         return false;
     if (t->a->path == PATH_READ_ONLY)
         return true;
-    return !is_of_past_launch(t, write) && write->block == t->block && t->check->proxied[write->thread] <= write->time;
+    return !is_of_past_launch(t, write) && write->block == t->block &&
+           t->check->proxied[write->thread] <= write->time;
 }
 
 /* The loop around atom.cas that CUDA's guide shows begins with a plain load. */
