@@ -32,7 +32,7 @@ static void write_each(ptx_builder *b, const int64_t *spec)
     static const char *const strides[3][EACH_RANK] = {{"t0", "t1", "t2", "t3", "t4", "t5"},
                                                       {"a0", "a1", "a2", "a3", "a4", "a5"},
                                                       {"c0", "c1", "c2", "c3", "c4", "c5"}};
-    each_body *body = (each_body *)(uintptr_t)spec[S_BODY];
+    const each_body *body = (const each_body *)(uintptr_t)spec[S_BODY];
     const int rank = (int)spec[S_RANK], places = (int)spec[S_PLACES];
     ptx_val at[LATTICE_PLACES], number[EACH_NUMBERS], size[EACH_RANK], stride[LATTICE_PLACES][EACH_RANK];
     for (int i = 0; i < places; i++)
@@ -61,7 +61,7 @@ static void write_each(ptx_builder *b, const int64_t *spec)
     ptx_val x[2] = {number[0], number[0]};
     for (int i = 1; i < places; i++)
         x[i - 1] = emit_load_mutable(b, (qdnnDataType_t)spec[S_TYPE + i], at[i], 0);
-    store(b, (qdnnDataType_t)spec[S_TYPE], at[0], body(b, x[0], x[1], number));
+    store(b, (qdnnDataType_t)spec[S_TYPE], at[0], emit_body(b, body, x[0], x[1], number));
 }
 
 /* The dimensions of a lattice that a kernel walks, and where they begin in each place. */
@@ -114,7 +114,8 @@ static bool each_inner(run *r, const inner *in, const kernel_request *request, i
     return true;
 }
 
-bool run_each(run *r, each_body *body, const float *numbers, const place *to, const place *a, const place *c)
+bool run_each(run *r, const each_body *body, const float *numbers, const place *to, const place *a,
+              const place *c)
 {
     const place *const places[] = {to, a, c};
     const char *at[LATTICE_PLACES];
@@ -124,6 +125,8 @@ bool run_each(run *r, each_body *body, const float *numbers, const place *to, co
                               .spec = {[S_BODY] = (int64_t)(uintptr_t)body, [S_PLACES] = in.count},
                               .numbers = 1 + EACH_NUMBERS,
                               .pointers = in.count};
+    if (!body)
+        return run_declines(r, "a function without a kernel");
     if (place_elements(to) == 0)
         return true;
     for (int i = 0; i < in.count; i++) {
@@ -151,72 +154,25 @@ static void numbers_of(const struct ggml_tensor *t, int first, float *numbers)
 
 bool op_binary(run *r, const struct ggml_tensor *t)
 {
-    static const struct {
-        enum ggml_op op;
-        each_body *body;
-    } bodies[] = {{GGML_OP_ADD, body_add},
-                  {GGML_OP_ADD1, body_add},
-                  {GGML_OP_SUB, body_sub},
-                  {GGML_OP_MUL, body_mul},
-                  {GGML_OP_DIV, body_div}};
     const place to = place_of(t), a = place_of(t->src[0]), c = place_of(t->src[1]);
-    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++)
-        if (bodies[i].op == t->op)
-            return run_pointwise(r, t) || run_each(r, bodies[i].body, NULL, &to, &a, &c);
-    return run_declines(r, "not an operation on two tensors");
+    return run_pointwise(r, t) || run_each(r, body_of_op(t->op), NULL, &to, &a, &c);
 }
 
 bool op_each(run *r, const struct ggml_tensor *t)
 {
-    static const struct {
-        enum ggml_op op;
-        each_body *body;
-    } bodies[] = {{GGML_OP_SCALE, body_scale}, {GGML_OP_CLAMP, body_clamp},
-                  {GGML_OP_SQR, body_sqr},     {GGML_OP_SQRT, body_sqrt},
-                  {GGML_OP_LOG, body_log},     {GGML_OP_SIN, body_sin},
-                  {GGML_OP_COS, body_cos},     {GGML_OP_LEAKY_RELU, body_leaky_relu}};
     const place to = place_of(t), a = place_of(t->src[0]);
     float numbers[EACH_NUMBERS];
     numbers_of(t, 0, numbers);
-    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++)
-        if (bodies[i].op == t->op)
-            return run_each(r, bodies[i].body, numbers, &to, &a, NULL);
-    return run_declines(r, "not an operation on each element");
+    return run_each(r, body_of_op(t->op), numbers, &to, &a, NULL);
 }
 
 bool op_unary(run *r, const struct ggml_tensor *t)
 {
-    static each_body *const bodies[GGML_UNARY_OP_COUNT] = {
-        [GGML_UNARY_OP_ABS] = body_abs,
-        [GGML_UNARY_OP_SGN] = body_sgn,
-        [GGML_UNARY_OP_NEG] = body_neg,
-        [GGML_UNARY_OP_STEP] = body_step,
-        [GGML_UNARY_OP_TANH] = body_tanh,
-        [GGML_UNARY_OP_ELU] = body_elu,
-        [GGML_UNARY_OP_RELU] = body_relu,
-        [GGML_UNARY_OP_SIGMOID] = body_sigmoid,
-        [GGML_UNARY_OP_GELU] = body_gelu_tanh,
-        [GGML_UNARY_OP_GELU_QUICK] = body_gelu_quick,
-        [GGML_UNARY_OP_SILU] = body_silu,
-        [GGML_UNARY_OP_HARDSWISH] = body_hardswish,
-        [GGML_UNARY_OP_HARDSIGMOID] = body_hardsigmoid,
-        [GGML_UNARY_OP_EXP] = body_exp,
-        [GGML_UNARY_OP_EXPM1] = body_expm1,
-        [GGML_UNARY_OP_SOFTPLUS] = body_softplus,
-        [GGML_UNARY_OP_GELU_ERF] = body_gelu_erf,
-        [GGML_UNARY_OP_XIELU] = body_xielu,
-        [GGML_UNARY_OP_FLOOR] = body_floor,
-        [GGML_UNARY_OP_CEIL] = body_ceil,
-        [GGML_UNARY_OP_ROUND] = body_round,
-        [GGML_UNARY_OP_TRUNC] = body_trunc,
-    };
-    const enum ggml_unary_op op = ggml_get_unary_op(t);
+    const each_body *body = body_of_unary(ggml_get_unary_op(t));
     const place to = place_of(t), a = place_of(t->src[0]);
     float numbers[EACH_NUMBERS];
     numbers_of(t, 1, numbers);
-    if ((unsigned)op >= GGML_UNARY_OP_COUNT || !bodies[op])
-        return run_declines(r, "unary operation %d", (int)op);
-    return run_pointwise(r, t) || run_each(r, bodies[op], numbers, &to, &a, NULL);
+    return run_pointwise(r, t) || run_each(r, body, numbers, &to, &a, NULL);
 }
 
 /* Half of each row. */
@@ -231,22 +187,11 @@ static place half_of(const struct ggml_tensor *t, bool second)
 
 bool op_glu(run *r, const struct ggml_tensor *t)
 {
-    static each_body *const bodies[GGML_GLU_OP_COUNT] = {
-        [GGML_GLU_OP_REGLU] = body_reglu,
-        [GGML_GLU_OP_GEGLU] = body_geglu,
-        [GGML_GLU_OP_SWIGLU] = body_swiglu,
-        [GGML_GLU_OP_SWIGLU_OAI] = body_swiglu_oai,
-        [GGML_GLU_OP_GEGLU_ERF] = body_geglu_erf,
-        [GGML_GLU_OP_GEGLU_QUICK] = body_geglu_quick,
-        [GGML_GLU_OP_SWIGLU_CLAMP] = body_swiglu_clamp,
-    };
-    const enum ggml_glu_op op = ggml_get_glu_op(t);
+    const each_body *body = body_of_glu(ggml_get_glu_op(t));
     const bool swapped = t->op_params[1] != 0;
     const place to = place_of(t), a = t->src[1] ? place_of(t->src[0]) : half_of(t->src[0], swapped),
                 c = t->src[1] ? place_of(t->src[1]) : half_of(t->src[0], !swapped);
     float numbers[EACH_NUMBERS] = {0};
     memcpy(numbers, &t->op_params[2], 2 * sizeof numbers[0]);
-    if ((unsigned)op >= GGML_GLU_OP_COUNT || !bodies[op])
-        return run_declines(r, "gated operation %d", (int)op);
-    return run_pointwise(r, t) || run_each(r, bodies[op], numbers, &to, &a, &c);
+    return run_pointwise(r, t) || run_each(r, body, numbers, &to, &a, &c);
 }

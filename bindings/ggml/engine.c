@@ -1,21 +1,12 @@
 /* The engine: a handle behind a lock, plans by what they were made from, scratch memory. */
 #include "engine.h"
+#include "keep.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BUCKETS = 1024 };
-
-typedef struct kept_plan {
-    plan_request request;
-    qdnnPlan_t plan; /* null: qdnn refused it */
-    size_t workspace;
-    char why[256];
-    struct kept_plan *next;
-} kept_plan;
 
 typedef struct memory {
     void *at;
@@ -26,7 +17,6 @@ struct engine {
     pthread_mutex_t lock;
     qdnnHandle_t handle;
     bool tensor;
-    kept_plan *plans[BUCKETS];
     memory workspace, scratch[SCRATCH_SLOTS];
 };
 
@@ -182,58 +172,41 @@ const void *run_iota(run *r, int64_t count)
 
 /* ---- Plans ---- */
 
-static size_t bucket_of(const plan_request *request)
+static void *make_plan(qdnnHandle_t handle, const void *key, char why[WHY_BYTES])
 {
-    uint64_t hash = (uint64_t)(uintptr_t)request->make;
-    for (int i = 0; i < PLAN_NUMBERS; i++)
-        hash = (hash ^ (uint64_t)request->number[i]) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
-    return hash % BUCKETS;
-}
-
-static kept_plan *make_plan(engine *e, const plan_request *request)
-{
-    kept_plan *k = calloc(1, sizeof *k);
-    if (!k)
-        return NULL;
-    k->request = *request;
-    qdnnStatus_t status = request->make(e->handle, request->number, &k->plan);
-    if (status == QDNN_STATUS_SUCCESS)
-        status = qdnnGetPlanWorkspaceSize(k->plan, &k->workspace);
+    const plan_request *request = key;
+    qdnnPlan_t plan = NULL;
+    qdnnStatus_t status = request->make(handle, request->number, &plan);
     if (status != QDNN_STATUS_SUCCESS)
-        qdnn_reason(k->why, sizeof k->why, status);
-    return k;
+        qdnn_reason(why, WHY_BYTES, status);
+    return plan;
 }
 
-static kept_plan *find_plan(engine *e, const plan_request *request)
+static void destroy_plan(void *plan)
 {
-    kept_plan **bucket = &e->plans[bucket_of(request)];
-    for (kept_plan *k = *bucket; k; k = k->next)
-        if (k->request.make == request->make &&
-            memcmp(k->request.number, request->number, sizeof request->number) == 0)
-            return k;
-    kept_plan *k = make_plan(e, request);
-    if (k) {
-        k->next = *bucket;
-        *bucket = k;
-    }
-    return k;
+    qdnnDestroyPlan(plan);
 }
+
+static keeper plans = {.key_bytes = sizeof(plan_request), .make = make_plan, .destroy = destroy_plan};
 
 bool run_plan(run *r, const plan_request *request, int64_t rows, const qdnnBinding_t *bindings, int count)
 {
     engine *e = r->engine;
-    kept_plan *k = find_plan(e, request);
+    const kept *k = keep(&plans, e->handle, request);
+    size_t bytes;
     if (!k)
         return run_declines(r, "no host memory for a plan");
-    if (!k->plan)
+    if (!k->object)
         return run_declines(r, "%s", k->why);
     if (r->dry)
         return true;
-    void *workspace = at_least(e, &e->workspace, k->workspace);
-    qdnnStatus_t status =
-        rows == ALL_ROWS
-            ? qdnnExecute(e->handle, k->plan, bindings, count, workspace, e->workspace.bytes)
-            : qdnnExecuteRows(e->handle, k->plan, rows, bindings, count, workspace, e->workspace.bytes);
+    qdnnStatus_t status = qdnnGetPlanWorkspaceSize(k->object, &bytes);
+    void *workspace = status == QDNN_STATUS_SUCCESS ? at_least(e, &e->workspace, bytes) : NULL;
+    if (status == QDNN_STATUS_SUCCESS)
+        status =
+            rows == ALL_ROWS
+                ? qdnnExecute(e->handle, k->object, bindings, count, workspace, e->workspace.bytes)
+                : qdnnExecuteRows(e->handle, k->object, rows, bindings, count, workspace, e->workspace.bytes);
     if (status != QDNN_STATUS_SUCCESS)
         qdnn_reason(r->why, sizeof r->why, status);
     return status == QDNN_STATUS_SUCCESS;

@@ -2,6 +2,7 @@
  *
  *   backend.c    what ggml sees: the registry, the device, buffers, graphs
  *   engine.c     a handle of qdnn behind a lock, its plans by shape, its scratch memory
+ *   keep.c       plans and kernels, kept by what they were made from
  *   types.c      types of ggml and descriptors of qdnn
  *   kernels.c    kernels of this backend's own, for what the library has no plan
  *   places.c     tensors with any strides: walked together, copied
@@ -20,6 +21,7 @@
 #ifndef QDNN_GGML_ENGINE_H
 #define QDNN_GGML_ENGINE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -64,6 +66,8 @@ typedef struct plan_request {
     plan_maker *make;
     int64_t number[PLAN_NUMBERS]; /* those not used are 0 */
 } plan_request;
+static_assert(sizeof(plan_request) == sizeof(plan_maker *) + PLAN_NUMBERS * sizeof(int64_t),
+              "a key has no padding");
 
 enum { ALL_ROWS = -1 };
 /* Finds or makes the plan, and executes it unless the run is dry: `rows` of them, or ALL_ROWS. */
@@ -108,6 +112,9 @@ typedef struct kernel_request {
     int numbers, pointers;
     int64_t blocks;
 } kernel_request;
+static_assert(sizeof(kernel_request) == sizeof(kernel_writer *) + (KERNEL_SPEC + 1) * sizeof(int64_t) +
+                                            KERNEL_NUMBERS * sizeof(uint32_t) + 2 * sizeof(int),
+              "a key has no padding");
 
 /* Finds or makes the kernel and launches it, unless the run is dry. */
 bool run_kernel(run *r, const kernel_request *request, const void *const *pointers);
@@ -160,11 +167,12 @@ bool convert_place(run *r, const place *to, const struct ggml_tensor *from);
 /* A copy of t in scratch memory if it is not packed; t itself if it is. */
 bool packed_place(run *r, const struct ggml_tensor *t, int slot, place *out);
 
-/* What is computed of an element or two, and up to four numbers. `x` and `z` are f32. */
-typedef ptx_val each_body(ptx_builder *b, ptx_val x, ptx_val z, const ptx_val *number);
+/* What is computed of an element or two, and up to four numbers: bodies.h. */
+typedef struct each_body each_body;
 enum { EACH_NUMBERS = 4 };
 /* to[i] = body(a[i], c[i]); c may be null. Sizes of a and c may repeat within those of `to`. */
-bool run_each(run *r, each_body *body, const float *numbers, const place *to, const place *a, const place *c);
+bool run_each(run *r, const each_body *body, const float *numbers, const place *to, const place *a,
+              const place *c);
 
 /* The same by the library's plans, for packed rows; false: it has none for the operation. */
 bool run_pointwise(run *r, const struct ggml_tensor *t);

@@ -4,17 +4,7 @@
 #include <string.h>
 
 #include "engine.h"
-
-enum { BUCKETS = 256 };
-
-typedef struct kept_kernel {
-    kernel_request request;
-    qdnnProgram_t program; /* null: it could not be made */
-    char why[256];
-    struct kept_kernel *next;
-} kept_kernel;
-
-static kept_kernel *kept[BUCKETS]; /* behind the engine's lock */
+#include "keep.h"
 
 uint32_t float_bits(float x)
 {
@@ -22,25 +12,6 @@ uint32_t float_bits(float x)
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
-
-static bool same(const kernel_request *a, const kernel_request *b)
-{
-    return a->write == b->write && a->numbers == b->numbers && a->pointers == b->pointers &&
-           a->blocks == b->blocks && memcmp(a->spec, b->spec, sizeof a->spec) == 0 &&
-           memcmp(a->number, b->number, sizeof a->number) == 0;
-}
-
-static size_t bucket_of(const kernel_request *request)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)request->write ^ (uint64_t)request->blocks << 32;
-    for (int i = 0; i < KERNEL_SPEC; i++)
-        hash = (hash ^ (uint64_t)request->spec[i]) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
-    for (int i = 0; i < request->numbers; i++)
-        hash = (hash ^ request->number[i]) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
-    return hash % BUCKETS;
-}
-
-/* ---- Making ---- */
 
 static char *write_text(qdnnHandle_t handle, const kernel_request *request, char *why, size_t size)
 {
@@ -93,54 +64,44 @@ static qdnnStatus_t add_kernel(qdnnProgram_t program, const kernel_request *requ
     return status == QDNN_STATUS_SUCCESS ? qdnnCompileProgram(program) : status;
 }
 
-static kept_kernel *make_kernel(qdnnHandle_t handle, const kernel_request *request)
+static void *make_kernel(qdnnHandle_t handle, const void *key, char why[WHY_BYTES])
 {
-    kept_kernel *k = calloc(1, sizeof *k);
-    if (!k)
-        return NULL;
-    k->request = *request;
-    char *text = write_text(handle, request, k->why, sizeof k->why);
+    const kernel_request *request = key;
+    qdnnProgram_t program = NULL;
+    char *text = write_text(handle, request, why, WHY_BYTES);
     if (!text)
-        return k;
-    qdnnStatus_t status = qdnnCreateProgram(handle, 1, &k->program);
+        return NULL;
+    qdnnStatus_t status = qdnnCreateProgram(handle, 1, &program);
     if (status == QDNN_STATUS_SUCCESS)
-        status = add_kernel(k->program, request, text);
-    if (status != QDNN_STATUS_SUCCESS) {
-        qdnn_reason(k->why, sizeof k->why, status);
-        qdnnDestroyProgram(k->program);
-        k->program = NULL;
-    }
+        status = add_kernel(program, request, text);
     free(text);
-    return k;
+    if (status == QDNN_STATUS_SUCCESS)
+        return program;
+    qdnn_reason(why, WHY_BYTES, status);
+    qdnnDestroyProgram(program);
+    return NULL;
 }
 
-static kept_kernel *find_kernel(qdnnHandle_t handle, const kernel_request *request)
+static void destroy_kernel(void *program)
 {
-    kept_kernel **bucket = &kept[bucket_of(request)];
-    for (kept_kernel *k = *bucket; k; k = k->next)
-        if (same(&k->request, request))
-            return k;
-    kept_kernel *k = make_kernel(handle, request);
-    if (k) {
-        k->next = *bucket;
-        *bucket = k;
-    }
-    return k;
+    qdnnDestroyProgram(program);
 }
+
+static keeper kernels = {.key_bytes = sizeof(kernel_request), .make = make_kernel, .destroy = destroy_kernel};
 
 bool run_kernel(run *r, const kernel_request *request, const void *const *pointers)
 {
     if (request->blocks > INT32_MAX)
         return run_declines(r, "more elements than a launch has");
     qdnnHandle_t handle = engine_handle(r->engine);
-    kept_kernel *k = find_kernel(handle, request);
+    const kept *k = keep(&kernels, handle, request);
     if (!k)
         return run_declines(r, "no host memory for a kernel");
-    if (!k->program)
+    if (!k->object)
         return run_declines(r, "%s", k->why);
     if (r->dry || request->blocks == 0)
         return true;
-    qdnnStatus_t status = qdnnRunProgram(handle, k->program, pointers, request->pointers, 1, NULL, 0);
+    qdnnStatus_t status = qdnnRunProgram(handle, k->object, pointers, request->pointers, 1, NULL, 0);
     if (status != QDNN_STATUS_SUCCESS)
         qdnn_reason(r->why, sizeof r->why, status);
     return status == QDNN_STATUS_SUCCESS;

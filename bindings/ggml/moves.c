@@ -184,7 +184,7 @@ bool op_set(run *r, const struct ggml_tensor *t)
         return run_declines(r, "a part of blocks");
     if (!in_place && !copy_plain(r, t->src[0], place_of(t)))
         return false;
-    return t->op == GGML_OP_SET ? copy_place(r, &part, &c) : run_each(r, body_add, NULL, &part, &part, &c);
+    return t->op == GGML_OP_SET ? copy_place(r, &part, &c) : run_each(r, &body_add, NULL, &part, &part, &c);
 }
 
 bool op_fill(run *r, const struct ggml_tensor *t)
@@ -192,5 +192,5 @@ bool op_fill(run *r, const struct ggml_tensor *t)
     const place to = place_of(t);
     float number[EACH_NUMBERS] = {0};
     memcpy(number, t->op_params, sizeof number[0]);
-    return run_each(r, body_number, number, &to, NULL, NULL);
+    return run_each(r, &body_same, number, &to, NULL, NULL);
 }

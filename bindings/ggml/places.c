@@ -1,6 +1,7 @@
 /* Tensors with any strides: walked together in as few dimensions as possible, and copied. */
 #include <string.h>
 
+#include "bodies.h"
 #include "engine.h"
 
 place place_of(const struct ggml_tensor *t)
@@ -168,13 +169,6 @@ static bool copy_inner(run *r, const lattice *l, plan_request *request, int rank
     return true;
 }
 
-/* Of numbers that the library does not convert into each other. */
-static ptx_val the_same(ptx_builder *b, ptx_val x, ptx_val z, const ptx_val *number)
-{
-    (void)b, (void)z, (void)number;
-    return x;
-}
-
 bool copy_place(run *r, const place *to, const place *from)
 {
     qdnnDataType_t x, y;
@@ -182,7 +176,7 @@ bool copy_place(run *r, const place *to, const place *from)
     if (place_elements(to) == 0)
         return true;
     if (!copied_types(from->type, to->type, &x, &y))
-        return run_each(r, the_same, NULL, to, from, NULL);
+        return run_each(r, &body_same, NULL, to, from, NULL); /* numbers that the library does not convert */
     if (!lattice_of(r, (const place *const[]){to, from}, 2, &l))
         return false;
     plan_request request = {.make = make_copy, .number = {[K_FROM_TYPE] = x, [K_TO_TYPE] = y}};

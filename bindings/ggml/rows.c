@@ -209,5 +209,5 @@ bool op_add_id(run *r, const struct ggml_tensor *t)
     const qdnnBinding_t bindings[] = {{QDNN_OPERAND_X, table->data, 0},
                                       {QDNN_OPERAND_ROW_INDEX, index.data, 0},
                                       {QDNN_OPERAND_Y, chosen.data, 0}};
-    return run_plan(r, &request, rows, bindings, 3) && run_each(r, body_add, NULL, &to, &from, &chosen);
+    return run_plan(r, &request, rows, bindings, 3) && run_each(r, &body_add, NULL, &to, &from, &chosen);
 }

@@ -167,5 +167,5 @@ bool op_argsort(run *r, const struct ggml_tensor *t)
         return largest(r, t, x.data, t->ne[0]);
     place negated = place_packed(&x, GGML_TYPE_F32, NULL);
     negated.data = run_scratch(r, SCRATCH_W, (size_t)place_elements(&x) * sizeof(float));
-    return run_each(r, body_neg, NULL, &negated, &x, NULL) && largest(r, t, negated.data, t->ne[0]);
+    return run_each(r, &body_neg, NULL, &negated, &x, NULL) && largest(r, t, negated.data, t->ne[0]);
 }

@@ -190,14 +190,22 @@ class _Layer(torch.nn.Module):
         self._held = None
         return self
 
+    @classmethod
+    def from_state(cls, state, **settings):
+        """A layer from its own part of a state_dict, whichever weights it holds."""
+        shape, transpose_w, prepacked, how = _described(state["_extra_state"])
+        parts = {name: _bits_of(state[name]) for name in PARTS if name in state}
+        layer = cls(Quantized(shape, how, parts, prepacked), **settings)
+        layer.transpose_w = transpose_w
+        return layer
+
     def get_extra_state(self):
         named, attributes, floats = self.quantization.__reduce__()[1]
         text = json.dumps([self.shape, self.transpose_w, self.prepacked, named, attributes, floats])
         return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state):
-        shape, transpose_w, prepacked, named, attributes, floats = json.loads(bytes(state.tolist()))
-        how = (weights(*named) if named else quantization()).set(**attributes, **floats)
+        shape, transpose_w, prepacked, how = _described(state)
         self._describe(Quantized(shape, how, {}, prepacked), transpose_w)
 
     def _load_from_state_dict(self, state, prefix, *arguments):
@@ -216,6 +224,13 @@ class _Layer(torch.nn.Module):
     def __setstate__(self, state):
         super().__setstate__(state)
         self._take_number()
+
+
+def _described(state):
+    """What get_extra_state wrote."""
+    shape, transpose_w, prepacked, named, attributes, floats = json.loads(bytes(state.tolist()))
+    how = (weights(*named) if named else quantization()).set(**attributes, **floats)
+    return shape, transpose_w, prepacked, how
 
 
 class Linear(_Layer):

@@ -12,6 +12,8 @@ linear layers are qdnn.torch.Linear, without the packages that those formats usu
     how = qdnn.transformers.QdnnConfig("gguf_q4_0")                      # a model that is not quantized is, as it is loaded
     model = AutoModelForCausalLM.from_pretrained("a-model", quantization_config=how)
 
+    model.save_pretrained(folder)                                        # its layers as they are; from_pretrained(folder) has them again
+
 The method "qdnn" is registered by importing this module. Codes and scales are read from the checkpoint as they are; everything else
 is loaded by transformers.
 """
@@ -23,13 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from transformers import AutoConfig
 from transformers.quantizers import HfQuantizer, auto, register_quantization_config, register_quantizer
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from ._files import open as open_file
 from ._plans import weights
-from .torch import Linear, _is_quantized, put_in_place
+from .torch import Embedding, Linear, _is_quantized, put_in_place
 
 try:  # the GGUF integration of transformers 5
     from ._transformers_gguf import QdnnGgufQuantizer, use_for_gguf
@@ -47,7 +51,7 @@ class QdnnConfig(QuantizationConfigMixin):
     """How a model is loaded. `format` and `extent`: what a model that is not quantized becomes, as qdnn.weights has them; other
     models keep the format of their checkpoint. `modules_to_not_convert`: names that stay torch.nn.Linear, whole or a part between
     dots (None: the output embeddings and tied weights, where a model is quantized as it is loaded). `algorithm`: of qdnn.torch.Linear.
-    `checkpoint`: what config.json has for its quantization."""
+    `checkpoint`: what config.json has for its quantization; None in models that save_pretrained wrote."""
 
     def __init__(self, format: str | None = None, extent: int = 0, algorithm: str = "auto", modules_to_not_convert: list | None = None,
                  checkpoint: dict | None = None, **others: Any) -> None:  # fmt: skip
@@ -77,14 +81,53 @@ def _plain(config):
 class _Pending(torch.nn.Module):
     """Stands for a layer until transformers has loaded what the checkpoint holds as plain numbers: the bias."""
 
-    def __init__(self, module: torch.nn.Linear, weight: str) -> None:
+    def __init__(self, module: torch.nn.Module, name: str) -> None:
         super().__init__()
-        self.module, self.name = [module], weight  # in a list: its parameters are no longer the model's
-        self.bias = module.bias
+        self.module, self.name = [module], name  # in a list: its parameters are no longer the model's
+        self.bias = getattr(module, "bias", None)
         self.register_buffer("where", torch.empty(0), persistent=False)  # goes where the layer goes
 
     def forward(self, *_):
-        raise RuntimeError(f"the quantized weight {self.name} has not been loaded")
+        raise RuntimeError(f"the quantized weight of {self.name} has not been loaded")
+
+
+class _Foreign:
+    """The quantized layers of a checkpoint in another library's format, by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = open_file(folder)
+        self.names = list(self.file)
+        self.layers = {name.removesuffix(".weight") for name in self.names if _is_quantized(self.file[name])}
+
+    def make(self, name: str, module: Any, algorithm: str, where: Any) -> Any:
+        weight = f"{name}.weight"
+        if isinstance(module, torch.nn.Embedding):
+            raise NotImplementedError(f"{weight} is a quantized embedding ({self.file.format(weight)}); load it by qdnn.torch.load_checkpoint")
+        return Linear(self.file[weight], None, not self.file.is_transposed(weight), algorithm=algorithm, device=where)
+
+
+class _Saved:
+    """The quantized layers of a checkpoint that save_pretrained wrote: those with extra state."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path_of = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            with safe_open(path, "pt") as file:
+                self.path_of.update(dict.fromkeys(file.keys(), path))
+        self.names = list(self.path_of)
+        self.layers = {name.removesuffix("._extra_state") for name in self.names if name.endswith("._extra_state")}
+        if not self.layers:
+            raise ValueError(f"{folder}: config.json names qdnn, but no layer is one that save_pretrained wrote")
+
+    def make(self, name: str, module: Any, algorithm: str, where: Any) -> Any:
+        state = {part.removeprefix(f"{name}."): self._tensor(part) for part in self.names if part.rpartition(".")[0] == name}
+        if isinstance(module, torch.nn.Embedding):
+            return Embedding.from_state(state, dtype=module.weight.dtype, device=where)
+        return Linear.from_state(state, algorithm=algorithm, device=where)
+
+    def _tensor(self, name: str) -> torch.Tensor:
+        with safe_open(self.path_of[name], "pt") as file:
+            return file.get_tensor(name)
 
 
 @register_quantizer("qdnn")
@@ -95,8 +138,6 @@ class QdnnHfQuantizer(HfQuantizer):
 
     def __init__(self, quantization_config: QdnnConfig, **others: Any) -> None:
         super().__init__(quantization_config, **others)
-        if self.pre_quantized and quantization_config.checkpoint is None:
-            raise ValueError("the checkpoint's config.json names qdnn, which writes no checkpoints of this kind")
         if not self.pre_quantized and quantization_config.format is None:
             raise ValueError("the model is not quantized; name a format: QdnnConfig('gguf_q4_0')")
 
@@ -104,55 +145,52 @@ class QdnnHfQuantizer(HfQuantizer):
         self.pending: dict[str, _Pending] = {}
         if not self.pre_quantized:
             return model
-        self.file = open_file(_folder_of(checkpoint_files))
+        folder = _folder_of(checkpoint_files or _files_of(model))
+        self.stored = _Saved(folder) if self.quantization_config.checkpoint is None else _Foreign(folder)
         for name, module in list(model.named_modules()):
-            weight = self._stored(model, name)
-            if weight is None or not isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
-                continue
-            if isinstance(module, torch.nn.Embedding):
-                raise NotImplementedError(f"{weight} is a quantized embedding ({self.file.format(weight)}); load it by qdnn.torch.load_checkpoint")
-            self.pending[name] = _Pending(module, weight)
-            model.set_submodule(name, self.pending[name])
+            stored = self._name_in_checkpoint(model, name)
+            if stored is not None and isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
+                self.pending[name] = _Pending(module, stored)
+                model.set_submodule(name, self.pending[name])
         self._refuse_others(model)
-        stored = [re.escape(p.name.removesuffix(".weight")) + r"\.(?!bias$)" for p in self.pending.values()]
-        model._keys_to_ignore_on_load_unexpected = {*(model._keys_to_ignore_on_load_unexpected or ()), *stored}
+        stored = [re.escape(p.name) + r"\.(?!bias$)" for p in self.pending.values()]
+        known = model._keys_to_ignore_on_load_unexpected  # a set in transformers 5, a list or None in 4
+        model._keys_to_ignore_on_load_unexpected = known.union(stored) if isinstance(known, set) else [*(known or ()), *stored]
         return model
 
-    def _stored(self, model: Any, name: str) -> str | None:
-        """The quantized weight of a layer, in the names of the checkpoint: with or without the base model's prefix."""
+    def _name_in_checkpoint(self, model: Any, name: str) -> str | None:
+        """The name that a checkpoint has for a quantized layer: with or without the base model's prefix."""
         prefix = model.base_model_prefix + "."
-        for known in (f"{name}.weight", f"{prefix}{name}.weight", f"{name.removeprefix(prefix)}.weight"):
-            if known in self.file and _is_quantized(self.file[known]):
-                return known
-        return None
+        return next((known for known in (name, f"{prefix}{name}", name.removeprefix(prefix)) if known in self.stored.layers), None)
 
     def _refuse_others(self, model: Any) -> None:
         """A quantized weight that no layer of the model takes would be missing from it."""
-        taken = {p.name for p in self.pending.values()}
-        left = [name for name in self.file if name not in taken and _is_quantized(self.file[name]) and not self._is_of_a_head(model, name)]
+        left = self.stored.layers - {p.name for p in self.pending.values()}
+        left = sorted(name for name in left if not self._is_of_a_head(model, name))
         if left:
-            raise NotImplementedError(f"no linear layer of {type(model).__name__} has the quantized weight {left[0]}"
-                                      f" ({self.file.format(left[0])}), nor {len(left) - 1} others")  # fmt: skip
+            raise NotImplementedError(f"no linear layer of {type(model).__name__} has the quantized weight {left[0]}.weight, nor {len(left) - 1} others")
 
     def _is_of_a_head(self, model: Any, name: str) -> bool:
         """The base model is loaded from a checkpoint with a head: what is outside of it is left alone."""
         prefix = model.base_model_prefix + "."
-        return any(other.startswith(prefix) for other in self.file) and not name.startswith(prefix) and not hasattr(model, model.base_model_prefix)
+        has_head = any(other.startswith(prefix) for other in self.stored.names) and not hasattr(model, model.base_model_prefix)
+        return has_head and not name.startswith(prefix)
 
     def _process_model_after_weight_loading(self, model: Any, **others: Any) -> Any:
+        how = self.quantization_config
         if not self.pre_quantized:
-            return self._quantize(model)
+            self._quantize(model)
         for name, pending in self.pending.items():
-            quantized = self.file[pending.name]
-            made = Linear(quantized, None, not self.file.is_transposed(pending.name), algorithm=self.quantization_config.algorithm,
-                          device=pending.where.device)  # fmt: skip
+            made = self.stored.make(pending.name, pending.module[0], how.algorithm, pending.where.device)
             _check_size(name, made, pending.module[0])
-            made.bias = pending.bias
+            if isinstance(made, Linear):
+                made.bias = pending.bias
             put_in_place(model, name, pending, made)
-        self.pending, self.file = {}, None
+        self.pending, self.stored = {}, None
+        model.config.quantization_config = QdnnConfig(algorithm=how.algorithm)  # what save_pretrained writes
         return model
 
-    def _quantize(self, model: Any) -> Any:
+    def _quantize(self, model: Any) -> None:
         how = self.quantization_config
         kept = self.get_modules_to_not_convert(model, how.modules_to_not_convert, model._keep_in_fp32_modules)
         for name, module in list(model.named_modules()):
@@ -162,11 +200,10 @@ class QdnnHfQuantizer(HfQuantizer):
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}; name it in modules_to_not_convert") from error
                 put_in_place(model, name, module, made)
-        return model
 
-    def is_serializable(self, *_: Any, **__: Any) -> bool:
-        """False: the checkpoint that the model was loaded from is already the smallest one; `qdnn quantize` writes others."""
-        return False
+    def is_serializable(self, safe_serialization: bool | None = None) -> bool:
+        """As safetensors; transformers 4 can be asked for another format."""
+        return safe_serialization is not False
 
     @property
     def is_trainable(self) -> bool:
@@ -177,18 +214,27 @@ class QdnnHfQuantizer(HfQuantizer):
         return True
 
 
-def _folder_of(checkpoint_files: list | None) -> Path:
+def _files_of(model: Any) -> list:
+    """The files that from_pretrained has found already: transformers 4 does not pass them."""
+    path = model.config.name_or_path
+    found = (cached_file(path, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+             for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))  # fmt: skip
+    return [name for name in found if name]
+
+
+def _folder_of(checkpoint_files: list) -> Path:
     """What qdnn.open is given: the folder, where config.json tells the method; files without one are opened themselves."""
     if not checkpoint_files:
         raise ValueError("the model is loaded without files; qdnn reads codes and scales from safetensors files")
     first = Path(checkpoint_files[0])
-    if first.suffix != ".safetensors":
+    if not first.name.endswith((".safetensors", ".safetensors.index.json")):
         raise ValueError(f"{first.name} is no safetensors file; qdnn reads no others")
     return first.parent
 
 
 def _check_size(name, made, module):
-    has, wanted = (made.out_features, made.in_features), (module.out_features, module.in_features)
+    has = made.shape if isinstance(made, Embedding) else (made.out_features, made.in_features)
+    wanted = tuple(module.weight.shape)
     if has != wanted:
         raise ValueError(f"{name}: the checkpoint's weight is {has}, the model's {wanted}")
 

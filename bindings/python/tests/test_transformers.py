@@ -245,6 +245,23 @@ class Case(unittest.TestCase):
             torch.testing.assert_close(loaded(self.ids).logits, model(self.ids).logits, rtol=tolerance, atol=tolerance)
 
 
+    def saved_and_loaded_again(self, model, **settings):
+        """save_pretrained writes the quantized layers as they are; in several files, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder, **settings)
+            config = json.loads((Path(folder) / "config.json").read_text())["quantization_config"]
+            self.assertEqual((config["quant_method"], config["checkpoint"]), ("qdnn", None))
+            again, info = type(model).from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+        self.assertEqual((set(info["missing_keys"]), set(info["unexpected_keys"])), (set(), set()))
+        before, after = model.state_dict(), again.state_dict()
+        self.assertEqual(set(before), set(after))
+        for name in before:
+            self.assertTrue(torch.equal(before[name], after[name]), name)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(again(self.ids).logits, model(self.ids).logits))
+        return again
+
+
 @unittest.skipUnless(transformers, missing)
 class Checkpoints(Case):
     def test_every_method_is_loaded_once_taken_over(self):
@@ -261,8 +278,7 @@ class Checkpoints(Case):
                     torch.testing.assert_close(w, linears(model)[name].weight, rtol=0, atol=1e-7)
                 self.same(loaded, model)
                 self.assertEqual(loaded.generate(self.ids, max_new_tokens=3, do_sample=False).shape, (2, 8))
-                with self.assertRaisesRegex(ValueError, "not serializable"):
-                    loaded.save_pretrained(folder)
+                self.saved_and_loaded_again(loaded)
 
     def test_one_model_alone(self):
         model = save(tiny(), self.folder.name, "gptq")
@@ -306,6 +322,9 @@ class Checkpoints(Case):
         self.assertIsInstance(loaded.model.layers[1].self_attn.k_proj, torch.nn.Linear)
         self.assertIsInstance(loaded.lm_head, torch.nn.Linear)
         self.same(loaded, model, 3e-2)
+        again = self.saved_and_loaded_again(loaded, max_shard_size="20KB")
+        self.assertIsInstance(again.lm_head, torch.nn.Linear)
+        self.saved_and_loaded_again(again)
         with self.assertRaisesRegex(ValueError, "self_attn.q_proj: .*modules_to_not_convert"):
             how = qf.QdnnConfig("gguf_q4_k")
             transformers.AutoModelForCausalLM.from_pretrained(self.folder.name, quantization_config=how)
@@ -332,6 +351,13 @@ class Checkpoints(Case):
         with self.assertRaisesRegex(NotImplementedError, "model.extra.weight"):
             transformers.AutoModelForCausalLM.from_pretrained(self.folder.name)
 
+    def test_a_folder_without_layers_of_ours_is_an_error(self):
+        tiny().save_pretrained(self.folder.name)
+        path = Path(self.folder.name) / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "quantization_config": {"quant_method": "qdnn"}}))
+        with self.assertRaisesRegex(ValueError, "config.json names qdnn, but no layer"):
+            transformers.AutoModelForCausalLM.from_pretrained(self.folder.name)
+
     def test_give_back(self):
         before = dict(transformers.quantizers.auto.AUTO_QUANTIZATION_CONFIG_MAPPING)
         qf.take_over()
@@ -351,7 +377,8 @@ class Checkpoints(Case):
         with torch.no_grad():
             for name, least in (("gguf_q8_0", 0.999), ("gguf_q4_0", 0.95)):
                 model = transformers.AutoModel.from_pretrained(folder, quantization_config=qf.QdnnConfig(name), dtype=torch.float32)
-                self.assertEqual(sum(isinstance(m, qt.Linear) for m in model.modules()), 37)
+                count = sum(isinstance(m, qt.Linear) for m in model.modules())
+                self.assertEqual(count, 36 if transformers.__version__.startswith("4.") else 37)  # 4 leaves the last layer alone
                 self.assertGreater((embed(model) * embed(plain)).sum(-1).min().item(), least)
 
 
