@@ -129,6 +129,10 @@ TEST_CASE(ChatTalk, CutAnswersAreTakenIn)
     random_model_free(&m);
 }
 
+/* Behind "program &" in a subshell: one that lives and prints nothing is killed once the loop that waits for it has used ten
+ * seconds of CPU of its own. */
+#define WATCHED "p=$!; ulimit -S -t 10; trap 'kill -KILL $p' XCPU; "
+
 /* Ctrl-C in a conversation ends the answer, and the next line gets another one. */
 TEST_CASE(ChatTalk, InterruptedConversation)
 {
@@ -141,8 +145,7 @@ TEST_CASE(ChatTalk, InterruptedConversation)
     random_model_make(&m, kind, 3, dir, "m.gguf");
     process_result r = process_run(
         "cd %s && mkfifo in && trap '' PIPE && (%s --device vm --model m.gguf --raw --tokens 2000 < in > out "
-        "2>&1 & "
-        "p=$!; exec 3> in; for i in 1 2; do before=$(wc -c < out); echo hello >&3; "
+        "2>&1 & " WATCHED "exec 3> in; for i in 1 2; do before=$(wc -c < out); echo hello >&3; "
         "until [ $(wc -c < out) -gt $((before + 250)) ] || ! kill -0 $p; do :; done; kill -INT $p; "
         "until [ $(grep -a -c 'interrupted]' out) -ge $i ] || ! kill -0 $p; do :; done; done; "
         "exec 3>&-; wait $p; echo status $?; grep -a -c 'interrupted]' out)",
@@ -164,7 +167,7 @@ TEST_CASE(ChatTalk, Interrupted)
     temp_dir_make(dir, sizeof dir);
     random_model_make(&m, kind, 3, dir, "m.gguf");
     process_result r = process_run(
-        "cd %s && (%s --device vm --model m.gguf --raw --tokens 4000 hello > out 2>&1 & p=$!; "
+        "cd %s && (%s --device vm --model m.gguf --raw --tokens 4000 hello > out 2>&1 & " WATCHED
         "until [ \"$(wc -l < out)\" -ge 1 ] && [ \"$(wc -c < out)\" -gt 200 ] || ! kill -0 $p; do :; done; "
         "kill -INT $p; wait $p; echo status $?; cat out)",
         dir, CHAT);
