@@ -219,7 +219,7 @@ class Array:
 
     @property
     def _on_gpu(self):
-        return self.device.info().kind == constants["DEVICE_GPU"]
+        return _is_gpu(self.device)
 
     @property
     def __cuda_array_interface__(self):
@@ -250,6 +250,10 @@ class Array:
 
 
 # ---- Arrays of other libraries ----
+
+
+def _is_gpu(device):
+    return device.info().kind == constants["DEVICE_GPU"]
 
 
 class _DLTensor(ctypes.Structure):
@@ -324,8 +328,14 @@ def _is_packed(tensor):
 
 
 def _from_dlpack(device, other):
-    """The array of a library that supports DLPack, in place. The capsule is not consumed: it frees the tensor when deleted."""
-    capsule = other.__dlpack__()
+    """The array of a library that supports DLPack, in place, once what was queued before it is done for our stream. The capsule is
+    not consumed: it frees the tensor when deleted."""
+    if not _is_gpu(device):
+        raise ValueError("the array is on a GPU, whose memory ptxvm cannot reach; copy it to the host")
+    ordinal, ours = other.__dlpack_device__()[1], device.info().ordinal
+    if ordinal != ours:
+        raise ValueError(f"the array is on GPU {ordinal}, and this device is GPU {ours}; copy it there")
+    capsule = other.__dlpack__(stream=device.stream or 1)  # 1: the default stream
     tensor = _DLTensor.from_address(_get_pointer(capsule, b"dltensor"))
     name = _OF_DLPACK.get((tensor.code, tensor.bits))
     if name is None or tensor.lanes != 1:
@@ -339,11 +349,12 @@ def _from_dlpack(device, other):
 def host_values(value):
     """A host array of any library as numpy's; torch's bf16, which numpy does not know, by its bits."""
     if hasattr(value, "detach"):
-        value = value.detach()
         if str(value.dtype) == "torch.bfloat16":
             bits = value.contiguous().view(__import__("torch").int16).numpy()
             return bits.view(_TYPES["bf16"][1])
         value = value.numpy()
+    elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        value = np.from_dlpack(value)
     return value
 
 
@@ -354,9 +365,12 @@ def as_array(device, value, type=None):
         if value.device is not device:
             raise ValueError("the array is on another device; copy it: device.array(array.numpy())")
         return value
+    if hasattr(value, "detach"):  # torch's parameters have gradients, which no other library takes
+        value = value.detach()
     if hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] in _ON_CUDA:
         return _from_dlpack(device, value)
-    host = np.ascontiguousarray(host_values(value))
+    value = host_values(value)
+    host = np.ascontiguousarray(value)  # it has a dimension, also where the value has none
     name = type or _OF_NUMPY.get(host.dtype)
     if name is None or host.dtype not in (np.dtype(_TYPES[name][1]), _BITS.get(name)):
         raise TypeError(f"an array of {host.dtype} cannot be {type or 'used'}; known are {', '.join(_TYPES)}")

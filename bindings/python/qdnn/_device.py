@@ -76,6 +76,16 @@ class Device(Rows, Attending, Copies):
         """
         return as_array(self.handle, value, type)
 
+    def from_dlpack(self, other: Any) -> Array:
+        """The array of another library: in place if it is on this GPU, else a copy of what is on the host.
+
+        >>> device.from_dlpack(np.arange(3, dtype="i4")).numpy()
+        array([0, 1, 2], dtype=int32)
+        """
+        if not hasattr(other, "__dlpack__"):
+            raise TypeError(f"a {other.__class__.__name__} has no __dlpack__")
+        return self.array(other)
+
     def empty(self, shape: tuple, type: str = "f32") -> Array:
         """An array whose content is undefined.
 

@@ -498,14 +498,20 @@ def _train(settings):
     return training(**json.loads(settings))
 
 
+def _text(settings):
+    """As JSON, by what torch.compile traces: operators take numbers and text."""
+    values = [f'"{name}": "{value}"' if isinstance(value, str) else f'"{name}": {value + 0}' for name, value in settings.items()]
+    return "{" + ", ".join(values) + "}"
+
+
 def fake_quantize(x, bits=8, **settings):
     """y = clamp(round(x / s)) * s with the scale of x itself; gradients by `backward`: "clipped", "identity", "tanh", "hard_tanh"."""
-    return _fake_quantize(x, json.dumps({"bits": bits, **settings}))
+    return _fake_quantize(x, _text({"bits": bits, **settings}))
 
 
 def lsq(x, scale, bits=8, **settings):
     """LSQ: fake quantization whose scale is a parameter, with its gradient."""
-    return _lsq(x, scale, json.dumps({"bits": bits, **settings}))
+    return _lsq(x, scale, _text({"bits": bits, **settings}))
 
 
 class FakeQuantize(torch.nn.Module):

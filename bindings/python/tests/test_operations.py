@@ -225,6 +225,19 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(AttributeError):
             array.__cuda_array_interface__
 
+    def test_arrays_that_only_dlpack_knows(self):
+        class Other:
+            values = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+            def __dlpack_device__(self):
+                return self.values.__dlpack_device__()
+
+            def __dlpack__(self, **how):
+                return self.values.__dlpack__(**how)
+
+        np.testing.assert_array_equal(self.device.array(Other()).numpy(), Other.values)
+        np.testing.assert_array_equal(self.device.from_dlpack(self.device.array(Other())).numpy(), Other.values)
+
     def test_a_capsule_keeps_its_array(self):
         array = self.device.array(np.arange(4, dtype=np.float32))
         address = array.pointer.value

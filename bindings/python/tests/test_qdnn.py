@@ -5,6 +5,7 @@ import ctypes
 import io
 import re
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -130,18 +131,32 @@ class OnPtxvm(unittest.TestCase):
         class Foreign:
             shape = (ctypes.c_int64 * 2)(2, 3)
             tensor = _arrays._DLTensor(mine.pointer.value, 2, 0, 2, 2, 32, 1, shape, None, 0)
+            ordinal, streams = 0, []
 
             def __dlpack_device__(self):
-                return (2, 0)
+                return (2, self.ordinal)
 
-            def __dlpack__(self):
+            def __dlpack__(self, stream=None):
+                self.streams.append(stream)
                 new = ctypes.pythonapi.PyCapsule_New
                 new.restype = ctypes.py_object
                 new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
                 return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
-        foreign = self.device.array(Foreign())
-        self.assertEqual(foreign.pointer.value, mine.pointer.value)
+        other = Foreign()
+        with self.assertRaisesRegex(ValueError, "ptxvm cannot reach"):
+            self.device.array(other)
+        with unittest.mock.patch.object(_arrays, "_is_gpu", lambda device: True):
+            foreign = self.device.from_dlpack(other)
+            self.assertEqual(foreign.pointer.value, mine.pointer.value)
+            with unittest.mock.patch.object(self.device.handle, "stream", 0x70):
+                self.device.array(other)
+            self.assertEqual(other.streams, [1, 0x70])  # the consumer's: the default one, and another
+            other.ordinal = 1
+            with self.assertRaisesRegex(ValueError, "on GPU 1, and this device is GPU 0"):
+                self.device.array(other)
+        with self.assertRaisesRegex(TypeError, "a list has no __dlpack__"):
+            self.device.from_dlpack([1])
         self.assertEqual((foreign.shape, foreign.type), ((2, 3), "f32"))
         w = self.device.load((1, 3), qdnn.weights("f32"), codes=np.ones((1, 3), np.float32))
         np.testing.assert_array_equal(self.device.matmul(foreign, w).numpy(), [[3], [12]])

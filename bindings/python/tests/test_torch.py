@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import os
 import unittest
 
@@ -87,7 +88,24 @@ class Torch(unittest.TestCase):
         layer = qt.Linear.quantize(torch.nn.Linear(32, 4), "gguf_q8_0", algorithm="exact")
         x = torch.randn(2, 32, requires_grad=True)
         torch.library.opcheck(qt._linear, (x, layer.bias, layer.number, "none", "exact"))
+        torch.library.opcheck(qt._dequantize, (torch.empty(()), layer.number))
+        torch.library.opcheck(qt._embedding, (torch.tensor([1, 3]), layer.number, torch.float32))
         torch.library.opcheck(qt._fake_quantize, (x, '{"bits": 4}'))
+        torch.library.opcheck(qt._lsq, (x, torch.tensor([0.1], requires_grad=True), '{"bits": 4}'))
+
+    def test_compiled_training_breaks_no_graph(self):
+        layer = qt.Linear.quantize(torch.nn.Linear(32, 4), "gguf_q8_0", algorithm="exact")
+        quantize = qt.LsqQuantize(torch.randn(2, 32), bits=4)
+        model = torch.nn.Sequential(qt.FakeQuantize(bits=4), quantize, layer)
+        x, grads = torch.randn(2, 32), []
+        for run in (model, torch.compile(model, backend="aot_eager", fullgraph=True)):
+            given = x.clone().requires_grad_()
+            run(given).square().sum().backward()
+            grads.append((given.grad, quantize.scale.grad.clone(), layer.bias.grad.clone()))
+            model.zero_grad()
+        for plain, compiled in zip(*grads):
+            torch.testing.assert_close(plain, compiled)
+            self.assertGreater(plain.abs().max().item(), 0)
 
     def test_gptq_and_awq_layouts(self):
         codes = torch.randint(0, 16, (64, 16), dtype=torch.int64)
@@ -109,6 +127,33 @@ class Torch(unittest.TestCase):
         torch.testing.assert_close(awq.dequantize(), w, rtol=0, atol=0)
         x = torch.randn(3, 64)
         torch.testing.assert_close(awq(x), x @ w, rtol=1e-5, atol=1e-4)
+
+    def test_weights_of_others_become_layers(self):
+        import test_transformers as made  # which makes their parts
+
+        torch.manual_seed(31)
+        w, x = torch.randn(6, 64), torch.randn(3, 64)
+        shape = tuple(w.shape)
+        device = qt.device_of(w.device)
+
+        def check(layer, back):
+            torch.testing.assert_close(layer.dequantize(), back, rtol=0, atol=1e-6)
+            torch.testing.assert_close(layer(x), x @ back.t(), rtol=1e-4, atol=1e-4)
+
+        parts, back = made.compressed(w)
+        check(qt.Linear.from_compressed_tensors(parts["weight_packed"], parts["weight_scale"], shape, group_size=32), back)
+        parts, back = made.bnb(w)
+        check(qt.Linear.from_bitsandbytes(parts["weight"], parts["weight.absmax"], shape), back)
+        parts, back = made.bnb_nested(w)
+        state = json.loads(bytes(parts["weight.quant_state.bitsandbytes__nf4"].tolist()))
+        nested = (parts["weight.nested_quant_map"], parts["weight.nested_absmax"], torch.tensor([state["nested_offset"]]))
+        check(qt.Linear.from_bitsandbytes(parts["weight"], parts["weight.absmax"], shape, nested=nested), back)
+        parts, back = made.modelopt(w)
+        check(qt.Linear.from_modelopt(parts["weight"], parts["weight_scale"], parts["weight_scale_2"]), back)
+        q = device.quantize(w, qdnn.weights("gguf_q5_0"))
+        blocks, back = torch.from_numpy(q.parts["codes"].numpy()), torch.from_numpy(device.dequantize(q).numpy())
+        check(qt.Linear.from_gguf(blocks, "q5_0", shape), back)
+        torch.testing.assert_close(qt.Embedding.from_gguf(blocks, "q5_0", shape)(torch.tensor([5, 0])), back[[5, 0]], rtol=0, atol=0)
 
     def test_embeddings(self):
         table = torch.nn.Embedding(10, 64)
