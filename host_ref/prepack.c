@@ -15,7 +15,7 @@ static int64_t words_together(hr_units units, int64_t words)
 {
     if (16 % units.bits != 0 && units.bits != 32)
         return 1;
-    return words % 4 == 0 ? 4 : 2;
+    return words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
 }
 
 /* The bit where code k of column n begins in the words of its lane. */

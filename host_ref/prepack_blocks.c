@@ -14,7 +14,7 @@ typedef struct {
 typedef struct {
     qdnnBlockFormat_t format;
     int elements, bytes;
-    part low, high; /* high: the upper bits of codes, if it has fields */
+    part low, high; /* high: the upper bits of codes, if it has fields. Neither: the block is all header */
     int codes;      /* per block: 0 stands for one per element; for TQ1_0, bytes of five digits */
 } packing;
 
@@ -37,7 +37,15 @@ static const packing packings[] = {
     {QDNN_BLOCK_TQ2_0, 256, 66, {0, 32, 4}, {0}, 0},
     {QDNN_BLOCK_MXFP4, 32, 17, {1, 16, 2}, {0}, 0},
     {QDNN_BLOCK_NVFP4, 64, 36, {4, 8, 2}, {0}, 0},
+    {QDNN_BLOCK_Q1_0, 128, 18, {2, 1, 8}, {0}, 0},
     {QDNN_BLOCK_Q2_0, 64, 18, {2, 1, 4}, {0}, 0},
+    {QDNN_BLOCK_IQ1_S, 256, 50, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ1_M, 256, 56, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ2_XXS, 256, 66, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ2_XS, 256, 74, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ2_S, 256, 82, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ3_XXS, 256, 98, {0}, {0}, 0},
+    {QDNN_BLOCK_IQ3_S, 256, 110, {0}, {0}, 0},
 };
 
 static const packing *packing_of(qdnnBlockFormat_t format)
@@ -61,6 +69,8 @@ static int code_bits(const packing *p)
 
 static int code_count(const packing *p)
 {
+    if (!p->low.fields)
+        return 0;
     return p->codes ? p->codes : p->elements;
 }
 

@@ -67,7 +67,7 @@ const block_scales scales_iq2 = {
 static void fetch_iq3_s(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     fetch_d(b, layout, run);
-    run->scales[0] = load_scale_byte(b, layout, run, ptx_shr(b, run->place.section, 1));
+    run->scales[0] = load_scale_byte(b, layout, run, block_offset_shr(b, run->place.section, 1));
 }
 
 static void strand_iq3_s(ptx_builder *b, const block_run *run, unsigned strand, block_strand *out)

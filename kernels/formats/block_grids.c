@@ -124,9 +124,7 @@ static unsigned eights_of(const block_place *place)
 static ptx_val of_part(ptx_builder *b, const block_place *place, unsigned offset, unsigned stride,
                        ptx_val more, unsigned count)
 {
-    ptx_val at = ptx_mul(b, place->section, (int)stride), word;
-    if (more.kind != PTX_NOTHING)
-        at = ptx_add(b, at, more);
+    ptx_val at = block_offset(b, place->section, stride, more), word;
     block_address from = block_field_at(b, place, offset, at, count);
     if (count == 1)
         return block_load_as(b, &from, PTX_U8, 0);
@@ -137,14 +135,14 @@ static ptx_val of_part(ptx_builder *b, const block_place *place, unsigned offset
 /* The number (u32) of the first of the run's eights in its part. */
 static ptx_val first_eight(ptx_builder *b, const block_run *run)
 {
-    return ptx_shr(b, run->place.byte, 3);
+    return block_offset_shr(b, run->place.byte, 3);
 }
 
 /* The bytes of the run where each of its eights has `each` (1 or 2) in a field. */
 static ptx_val of_eights(ptx_builder *b, const block_run *run, unsigned offset, unsigned stride,
                          unsigned each)
 {
-    ptx_val first = first_eight(b, run), more = each == 1 ? first : ptx_shl(b, first, 1);
+    ptx_val first = first_eight(b, run), more = each == 1 ? first : block_offset(b, first, 2, (ptx_val){0});
     return of_part(b, &run->place, offset, stride, more, each * eights_of(&run->place));
 }
 
@@ -377,7 +375,7 @@ static const block_grid grid_iq1_s = {.entries = iq1_entries,
 static void fetch_iq1_m(ptx_builder *b, const block_layout *layout, block_run *run)
 {
     run->codes[0] = of_eights(b, run, layout->at.codes, 4, 1);
-    run->high[0] = of_part(b, &run->place, layout->at.high, 2, ptx_shr(b, run->place.byte, 4), 1);
+    run->high[0] = of_part(b, &run->place, layout->at.high, 2, block_offset_shr(b, run->place.byte, 4), 1);
 }
 
 static ptx_val first_nibble(ptx_builder *b, const block_run *run)

@@ -18,6 +18,8 @@ block_parts block_parts_of(const block_layout *layout)
 {
     const block_codes *codes = layout->codes;
     const block_section *section = &layout->sections[0];
+    if (codes->grid)
+        return (block_parts){0};
     if (codes->is_ternary)
         return (block_parts){.bits = 8, .low = {layout->at.codes, block_code_count(layout), 1}};
     block_parts p = {.low = {layout->at.codes, section->span, section->strands},
@@ -31,12 +33,6 @@ block_parts block_parts_of(const block_layout *layout)
 unsigned block_part_bytes(const block_layout *layout, const block_part *part)
 {
     return part->fields ? block_code_count(layout) / part->fields : 0;
-}
-
-/* Codes of one bit would be codes of a format that has no integers. */
-bool block_is_prepacked(const block_layout *layout)
-{
-    return layout->scales->from_header && block_parts_of(layout).bits > 1;
 }
 
 /* ---- Headers ---- */

@@ -119,8 +119,11 @@ ptx_val block_place_element(ptx_builder *b, const block_layout *layout, const bl
 
 block_address block_field(const block_place *place, unsigned offset)
 {
-    block_address at = {
-        .space = place->space, .base = place->block, .offset = (int)offset, .unit = place->unit};
+    block_address at = {.space = place->space,
+                        .base = place->block,
+                        .offset = (int)offset,
+                        .unit = place->unit,
+                        .held = place->held};
     at.skew = at.unit ? (place->skew + offset) % at.unit : 0;
     at.align = at.unit ? least_of(at.unit, power_of_two_in(at.skew))
                        : least_of(place->align, power_of_two_in(offset));
@@ -131,11 +134,41 @@ block_address block_field_at(ptx_builder *b, const block_place *place, unsigned 
                              unsigned step)
 {
     block_address at = block_field(place, offset);
+    if (at.held) {
+        at.offset += (int)more.bits;
+        return at;
+    }
     at.base = ptx_at(b, at.base, more, 1);
     at.align = least_of(at.align, power_of_two_in(step));
     at.unit = least_of(at.unit, power_of_two_in(step));
     at.skew = at.unit ? at.skew % at.unit : 0;
     return at;
+}
+
+ptx_val block_offset(ptx_builder *b, ptx_val x, unsigned factor, ptx_val more)
+{
+    const bool has_more = more.kind != PTX_NOTHING;
+    if (x.kind == PTX_NUMBER)
+        return ptx_u32(b, (uint32_t)(x.bits * factor + more.bits));
+    ptx_val product = ptx_mul(b, x, (int)factor);
+    return has_more ? ptx_add(b, product, more) : product;
+}
+
+ptx_val block_offset_shr(ptx_builder *b, ptx_val x, unsigned by)
+{
+    return x.kind == PTX_NUMBER ? ptx_u32(b, (uint32_t)x.bits >> by) : ptx_shr(b, x, (int)by);
+}
+
+/* Up to four bytes of a block in registers; they may begin in one word and end in the next. */
+static ptx_val held_bytes(ptx_builder *b, const block_address *at, unsigned offset, unsigned bytes)
+{
+    const ptx_val *word = &at->held[offset / 4];
+    const unsigned first = offset % 4;
+    if (first + bytes > 4)
+        return ptx_prmt(b, word[0], word[1], ptx_u32(b, (0x3210 + 0x1111 * first) & ((1u << 4 * bytes) - 1)));
+    if (first + bytes == 4)
+        return first ? ptx_shr(b, word[0], (int)(8 * first)) : word[0];
+    return ptx_bfe(b, word[0], 8 * first, 8 * bytes);
 }
 
 static ptx_val load_number(ptx_builder *b, const block_address *at, ptx_type type, int offset)
@@ -163,6 +196,11 @@ static ptx_val load_word(ptx_builder *b, const block_address *at, int offset)
 
 ptx_val block_load_as(ptx_builder *b, const block_address *at, ptx_type type, int offset)
 {
+    if (at->held) {
+        const bool is_half = type == PTX_F16 || type == PTX_U16, is_byte = type == PTX_U8;
+        ptx_val bytes = held_bytes(b, at, (unsigned)(at->offset + offset), is_byte ? 1 : is_half ? 2 : 4);
+        return is_byte ? bytes : ptx_as(b, type, is_half ? ptx_cvt(b, PTX_U16, bytes) : bytes);
+    }
     if ((type == PTX_F16 || type == PTX_U16) && at->align < 2)
         return ptx_as(b, type, ptx_cvt(b, PTX_U16, load_half(b, at, offset)));
     if ((type == PTX_F32 || type == PTX_U32) && at->align < 4)
@@ -206,7 +244,10 @@ static void load_units(ptx_builder *b, const block_address *at, unsigned bytes, 
 
 void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words)
 {
-    if (bytes == 2)
+    if (at->held)
+        for (unsigned i = 0; i < bytes; i += 4)
+            words[i / 4] = held_bytes(b, at, (unsigned)at->offset + i, bytes < 4 ? bytes : 4);
+    else if (bytes == 2)
         words[0] = load_half(b, at, 0);
     else if (at->unit >= 4 && at->align < least_of(at->unit, bytes))
         load_units(b, at, bytes, words);

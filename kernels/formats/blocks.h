@@ -79,6 +79,8 @@ typedef struct block_place {
     /* The address is `skew` bytes after a multiple of `unit` (4, 8 or 16), so that aligned units can be
      * loaded. unit 0: not known. */
     unsigned unit, skew;
+    /* Or the block is in registers, as words (u32); section and byte are then numbers known when the kernel is emitted. */
+    const ptx_val *held;
     unsigned kind; /* kind of section */
     unsigned bytes;
     ptx_val position; /* u32: first byte of the run among all bytes of that kind, a multiple of `bytes` */
@@ -282,14 +284,13 @@ typedef struct block_part {
     unsigned first; /* byte */
     unsigned span, fields;
 } block_part;
-/* The lower bits of codes and, if it has fields, the upper ones. */
+/* The lower bits of codes and, if it has fields, the upper ones. Entries of a codebook are no codes of single elements: their
+ * blocks have 0 bits, and are all header. */
 typedef struct block_parts {
     unsigned bits;
     block_part low, high;
 } block_parts;
 block_parts block_parts_of(const block_layout *layout);
-/* Whether blocks can be prepacked: their codes are bits of their own, and not entries of a codebook. */
-bool block_is_prepacked(const block_layout *layout);
 unsigned block_part_bytes(const block_layout *layout, const block_part *part);
 /* Five digits of base 3 in a byte count as a code of 8 bits. */
 unsigned block_code_count(const block_layout *layout);
@@ -309,6 +310,7 @@ typedef struct block_address {
     ptx_val base;
     int offset;
     unsigned align, unit, skew; /* as in block_place, for base + offset */
+    const ptx_val *held;        /* as in block_place; offset counts from the first of these words */
 } block_address;
 
 /* A field at a fixed offset; and a field that is `more` bytes further (u32 at run time, a multiple of
@@ -316,6 +318,9 @@ typedef struct block_address {
 block_address block_field(const block_place *place, unsigned offset);
 block_address block_field_at(ptx_builder *b, const block_place *place, unsigned offset, ptx_val more,
                              unsigned step);
+/* x * factor + more and x >> by, for offsets of fields: numbers where x is one. */
+ptx_val block_offset(ptx_builder *b, ptx_val x, unsigned factor, ptx_val more);
+ptx_val block_offset_shr(ptx_builder *b, ptx_val x, unsigned by);
 
 /* Loads `bytes` bytes as words, the first byte lowest; fewer than 4 bytes are in the low end of one word. */
 void block_load(ptx_builder *b, const block_address *at, unsigned bytes, ptx_val *words);

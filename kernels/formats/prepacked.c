@@ -7,12 +7,12 @@
 
 unsigned prepack_vector(unsigned bits)
 {
-    return bits == 2 ? 2 : bits % 4 == 0 ? 4 : 1;
+    return bits == 2 ? 2 : bits && bits % 4 == 0 ? 4 : 1;
 }
 
 bool prepack_is_split(unsigned bits)
 {
-    return 16 % bits == 0;
+    return bits && 16 % bits == 0;
 }
 
 bool prepack_has_byte_pairs(const format_row *format)

@@ -7,17 +7,17 @@
  *
  *     pair i of lane 4g + t: n = g + 8 (i % 2), k = 16 s + 2t + 8 (i / 2) and the next
  *
- * Codes of 2, 4, 8 and 16 bits: pair p = 4 s + i has its two codes ("halves") 16 bits apart in word p /
+ * Codes of 1, 2, 4, 8 and 16 bits: pair p = 4 s + i has its two codes ("halves") 16 bits apart in word p /
  * (16 / bits), from bit bits * (p % (16 / bits)) on. Codes of 4 bits that are looked up in a table (NF4,
  * FP4, E2M1): each pair is a byte of that word, so that one entry of a table indexed by bytes gives a
  * pair. Other widths: codes follow each other through the words. The words of a lane lie in vectors of
- * four (2 bits: of two; 3, 5, 6 and 7 bits: of one), with those of the 32 lanes side by side. Units of the
+ * four (2 bits: of two; 1, 3, 5, 6 and 7 bits: of one), with those of the 32 lanes side by side. Units of the
  * same n follow each other in k. Elements of the last units that do not exist are 0.
  *
  * GGUF blocks: first their codes as units, then headers, which are all other bytes of a block in their
  * order. The headers of all columns n at the same k are stored together (n rounded up to whole units):
  * first the first words of all of them, then the second words, and finally the rest that is less than a
- * word.
+ * word. IQ1, IQ2 and IQ3 have no codes of single elements: their blocks are all header.
  *
  * TQ1_0: its 48 bytes of five digits count as codes of 8 bits, and a unit is 16 columns by the 48 codes of
  * a block. The elements of a byte lie 32 (in the last 16 bytes: 16) apart, so all five belong to the lane

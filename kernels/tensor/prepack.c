@@ -66,11 +66,14 @@ static ptx_val thread_count(ptx_builder *b)
 
 static void pack_all(ptx_builder *b, const packing *p)
 {
-    ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);
-    ptx_val all = ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5);
-    ptx_val step = thread_count(b), at = ptx_for(b, ptx_global_index64(b), all, step);
-    pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
-    ptx_end_for(b);
+    ptx_val step = thread_count(b);
+    if (p->bits) {
+        ptx_val units_n = emit_divide_up(b, p->n, UNIT_N);
+        ptx_val all = ptx_shl(b, ptx_mul(b, units_n, p->units_k), 5);
+        ptx_val at = ptx_for(b, ptx_global_index64(b), all, step);
+        pack_lane(b, p, ptx_shr(b, at, 5), ptx_and(b, ptx_cvt(b, PTX_U32, at), 31));
+        ptx_end_for(b);
+    }
     if (p->blocks)
         prepack_move_headers(b, p, step, false);
 }

@@ -88,11 +88,55 @@ static void move_header(ptx_builder *b, const packing *p, ptx_val first, ptx_val
     }
 }
 
+/* Copies word w (u32) of a block that is all header, or the last bytes of it, to `packed`, or back. */
+static void move_word(ptx_builder *b, const packing *p, ptx_val packed, ptx_val block, ptx_val w,
+                      ptx_val exists, bool back)
+{
+    ptx_val first = ptx_shl(b, w, 2), from = ptx_at(b, block, first, 1);
+    for (int i = 0; i < 4; i++) {
+        ptx_val is_in = ptx_setp(b, PTX_LT, ptx_add(b, first, i), (int)p->blocks->bytes);
+        if (back) {
+            ptx_if(b, ptx_and(b, is_in, exists));
+            ptx_st_global_u8(b, from, i, ptx_ld_global_nc(b, PTX_U8, packed, i));
+        } else {
+            ptx_val byte =
+                ptx_ld_if(b, ptx_and(b, is_in, exists), PTX_GLOBAL, PTX_NC, PTX_U8, from, i, ptx_u32(b, 0));
+            ptx_if(b, is_in);
+            ptx_st_global_u8(b, packed, i, byte);
+        }
+        ptx_end_if(b);
+    }
+}
+
+/* One word per thread, of blocks that are all header. */
+static void move_words(ptx_builder *b, const packing *p, ptx_val columns, ptx_val of_row, ptx_val step,
+                       bool back)
+{
+    const unsigned bytes = p->blocks->bytes, tail = bytes % 4;
+    ptx_val words = ptx_u64(b, ceil_div(bytes, 4));
+    ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, ptx_mul(b, columns, of_row), words), step);
+    ptx_val number = ptx_div(b, at, columns), n = ptx_sub(b, at, ptx_mul(b, number, columns));
+    ptx_val block = ptx_div(b, number, words),
+            w = ptx_cvt(b, PTX_U32, ptx_sub(b, number, ptx_mul(b, block, words)));
+    ptx_val first = ptx_mad(b, ptx_mul(b, block, columns), ptx_u64(b, bytes), p->packed);
+    first = ptx_mad(b, columns, ptx_cvt(b, PTX_U64, ptx_shl(b, w, 2)), first);
+    ptx_val size = ptx_u64(b, 4);
+    if (tail)
+        size = ptx_selp(b, size, ptx_u64(b, tail), ptx_setp(b, PTX_LT, w, (int)(bytes / 4)));
+    move_word(b, p, ptx_mad(b, n, size, first), prepack_block_address(b, p, n, block), w,
+              ptx_setp(b, PTX_LT, n, p->n), back);
+    ptx_end_for(b);
+}
+
 /* One header per thread. */
 void prepack_move_headers(ptx_builder *b, const packing *p, ptx_val step, bool back)
 {
     ptx_val units_n = emit_divide_up(b, p->n, UNIT_N), columns = ptx_shl(b, units_n, ceil_log2(UNIT_N));
     ptx_val of_row = ptx_shr(b, p->k, ceil_log2(p->blocks->elements));
+    if (!p->bits) {
+        move_words(b, p, columns, of_row, step, back);
+        return;
+    }
     ptx_val codes = ptx_mul(b, ptx_mul(b, units_n, p->units_k), ptx_u64(b, p->unit.bytes));
     ptx_val headers = ptx_add(b, p->packed, codes);
     ptx_val at = ptx_for(b, ptx_global_index64(b), ptx_mul(b, columns, of_row), step);
@@ -131,7 +175,8 @@ static void unpack_part(ptx_builder *b, const packing *p, const block_part *part
 void prepack_block_unpack(ptx_builder *b, const packing *p, ptx_val step)
 {
     const block_parts parts = block_parts_of(p->blocks);
-    unpack_part(b, p, &parts.low, 0, step);
+    if (parts.low.fields)
+        unpack_part(b, p, &parts.low, 0, step);
     if (parts.high.fields)
         unpack_part(b, p, &parts.high, width(&parts.low), step);
     prepack_move_headers(b, p, step, true);

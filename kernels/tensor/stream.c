@@ -18,9 +18,9 @@ static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, 
 
 static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_words *w)
 {
-    if (s->is_ternary) {
-        if (unit * UNIT_K % s->unit.elements == 0)
-            stream_ternary_load(b, s, unit * UNIT_K / s->unit.elements);
+    if (s->is_ternary || s->is_grid) {
+        if (unit * UNIT_K % s->blocks->elements == 0)
+            (s->is_grid ? stream_grid_load : stream_ternary_load)(b, s, unit * UNIT_K / s->blocks->elements);
         return;
     }
     load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
@@ -54,7 +54,9 @@ static unsigned steps_of_unit(const stream *s)
 static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned of_strip,
                         ptx_val a[TILES][4])
 {
-    if (s->blocks)
+    if (s->is_grid)
+        stream_grid_decode(b, s, of_strip);
+    else if (s->blocks)
         stream_blocks_of_step(b, s, &s->headers, of_strip, false);
     else
         stream_scales_of_step(b, s, of_strip);
@@ -134,10 +136,10 @@ static void whole_strip(ptx_builder *b, stream *s)
     strip_of_units(b, s, UNITS);
 }
 
-/* A TQ1_0 strip that is cut short has exactly one block. */
-static void short_ternary_strip(ptx_builder *b, stream *s)
+/* A strip that is cut short has exactly one block of TQ1_0, IQ1, IQ2 or IQ3. */
+static void short_strip_of_block(ptx_builder *b, stream *s)
 {
-    strip_of_units(b, s, s->unit.elements / UNIT_K);
+    strip_of_units(b, s, s->blocks->elements / UNIT_K);
 }
 
 /* ---- A strip that is cut short: step by step; weights beyond the last k are +0 ---- */
@@ -323,10 +325,13 @@ static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
     begin_units(b, s);
     if (s->is_bare)
         return;
-    if (s->blocks) {
+    if (s->blocks)
         stream_blocks_begin(b, s);
+    if (s->is_grid)
+        stream_grid_begin(
+            b, s, ptx_add(b, s->x_shared, (int)(stream_shared_bytes(s->rows, &s->beside) - s->beside.lines)));
+    if (s->blocks)
         return;
-    }
     quantized q = quantized_begin(b, row, s->spec, &s->args.all);
     s->m = matrix_begin(b, &q, &s->args.all);
     stream_scales_begin(b, s);
@@ -379,7 +384,9 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .ahead = units_ahead(row, spec),
                 .k_in_columns = spec->product.reduction == KERNEL_K_COLUMNS,
                 .is_ternary = block_layout_of(row->format) && block_layout_of(row->format)->codes->is_ternary,
+                .is_grid = block_layout_of(row->format) && block_layout_of(row->format)->codes->grid,
                 .unit = prepack_unit(row->format),
+                .beside = stream_beside_of(row->format, spec),
                 .is_bare = format_is_plain(row->format) || spec->product.x_fp8,
                 .form = x_form_of(b, spec)};
     if (s.form.unit_elements == 2)
@@ -419,7 +426,7 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, s.k0, STRIP), s.k));
     whole_strip(b, &s);
     ptx_else(b);
-    (s.is_bare ? short_bare_strip : s.is_ternary ? short_ternary_strip : short_strip)(b, &s);
+    (s.is_bare ? short_bare_strip : s.is_ternary || s.is_grid ? short_strip_of_block : short_strip)(b, &s);
     ptx_end_if(b);
     store_sums(b, &s);
     end_rows(b, &s);
@@ -427,8 +434,8 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
 
 static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
 {
-    return stream_shared_bytes((unsigned)spec->product.tile_rows,
-                               stream_table_of(row->format, spec) != TABLE_NONE);
+    const stream_beside beside = stream_beside_of(row->format, spec);
+    return stream_shared_bytes((unsigned)spec->product.tile_rows, &beside);
 }
 
 static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
@@ -452,16 +459,13 @@ uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows)
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const uint64_t extent = group_extent(spec);
-    const block_layout *blocks = block_layout_of(row->format);
     const char *why = NULL;
     if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
         why = "data is f32; product stream takes x in f16 or bf16";
     else if (spec->stored.group_index)
         why = "group_index is yes; prepacked weights must have contiguous groups";
-    else if (!blocks && extent % 16 != 0)
+    else if (!format_is_blocks(row->format) && extent % 16 != 0)
         why = "prepacked weights must have a group size that is a multiple of 16";
-    else if (blocks && !block_is_prepacked(blocks))
-        why = "blocks of this format are not prepacked";
     else if (spec->epilogue.addend)
         why = "product stream does not take an addend";
     if (why)

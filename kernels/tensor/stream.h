@@ -15,7 +15,8 @@
  *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
  *   stream_plain.c    operand A from plain values
  *   stream_fp8.c      operand A from FP8 where x is FP8, too, and such x on its way
- *   stream_ternary.c  operand A from the digits of TQ1_0 */
+ *   stream_ternary.c  operand A from the digits of TQ1_0
+ *   stream_grids.c    operand A from the codebooks of IQ1, IQ2 and IQ3 */
 #ifndef QDNN_KERNELS_TENSOR_STREAM_H
 #define QDNN_KERNELS_TENSOR_STREAM_H
 
@@ -72,11 +73,27 @@ typedef struct ternary_digits {
     ptx_val taken[TILES][4]; /* of the current step, as 4 + digit */
 } ternary_digits;
 
+/* IQ1, IQ2 and IQ3: blocks of column n0 + lane, as words; and where the lane stores its column, and reads operand A, in the lines of
+ * its warp. */
+enum { GRID_PARTS = 8, GRID_BLOCKS = 2, GRID_WORDS_MAX = 28, GRID_LINES_BYTES = STREAM_WARPS * WARP * 64 };
+typedef struct grid_parts {
+    codec_state state;
+    ptx_val words[GRID_BLOCKS][GRID_WORDS_MAX];
+    ptx_val to, from;
+} grid_parts;
+
 typedef struct block_headers {
     ptx_val words,
         tail; /* pointers: to the first word, and the last bytes, of column my_n in the strip's first block */
     ptx_val columns; /* u64: N, rounded up to units */
 } block_headers;
+
+/* What a format has in shared memory beside x: a table of pairs, whose gaps x fills, or lines that weights are decoded to and a
+ * codebook, which is declared by itself. */
+typedef struct stream_beside {
+    bool has_table;
+    unsigned lines, codebook; /* bytes */
+} stream_beside;
 
 typedef struct stream {
     const kernel_spec *spec;
@@ -89,6 +106,7 @@ typedef struct stream {
     unsigned bits, rows, m_tiles;
     bool k_in_columns;
     bool is_ternary; /* TQ1_0 */
+    bool is_grid;    /* IQ1, IQ2 and IQ3 */
     unit_extent unit;
     bool is_bare; /* weights without scales, whose code 0 is +0 */
     x_form form;
@@ -103,6 +121,7 @@ typedef struct stream {
     unsigned chunk;       /* bytes between chunks of x: with a table, chunks lie between its entries */
     unsigned phase_units; /* units per phase: a whole strip, or a half or a quarter of it */
     unsigned ahead;       /* units loaded ahead */
+    stream_beside beside;
     ptx_val x_shared;
     ptx_val x_lane[UNIT_STEPS]; /* u32: where ldmatrix reads, for each step of a unit */
     byte_table table;           /* of pairs, of f32 or of halves; empty: there is none */
@@ -111,14 +130,16 @@ typedef struct stream {
     quad_scales quads;
     block_headers headers;
     ternary_digits digits;
+    grid_parts grid;
     block_header header; /* of the current block and column my_n */
     column_scale scale[COLUMNS];
 } stream;
 
 /* ---- stream_x.c ---- */
 
-/* The bytes of shared memory for x, with a table or without. */
-unsigned stream_shared_bytes(unsigned rows, bool has_table);
+stream_beside stream_beside_of(const format_row *format, const kernel_spec *spec);
+/* The bytes of dynamic shared memory: lines follow x. */
+unsigned stream_shared_bytes(unsigned rows, const stream_beside *beside);
 /* stream_x_begin sets up where x lies; stream_x_address is the address of a piece (8 k of the phase; u32)
  * of a row (u32). */
 void stream_x_begin(ptx_builder *b, stream *s);
@@ -150,6 +171,9 @@ ptx_val stream_from_lane(ptx_builder *b, ptx_val x, ptx_val lane);
  * there or `anew` is set. */
 void stream_blocks_begin(ptx_builder *b, stream *s);
 void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, unsigned step, bool anew);
+/* Word `word` of the header of a block, counted from where the pointers are. */
+ptx_val stream_header_word(ptx_builder *b, const stream *s, const block_headers *h, unsigned block,
+                           unsigned word);
 /* The pointers as variables; advance moves them on by `k`. */
 block_headers stream_headers_var(ptx_builder *b, const stream *s);
 void stream_headers_advance(ptx_builder *b, const stream *s, block_headers *h, unsigned k);
@@ -185,5 +209,13 @@ ptx_val stream_fp8_place(ptx_builder *b, ptx_val i);
 void stream_ternary_load(ptx_builder *b, stream *s, unsigned block);
 void stream_ternary_digits(ptx_builder *b, stream *s, unsigned step);
 void stream_ternary_step(ptx_builder *b, const stream *s, unsigned q, ptx_val a[4]);
+
+/* ---- stream_grids.c ---- */
+
+/* Set up lines at an address; load a block of the strip; decode what begins with a step of the strip; read operand A. */
+void stream_grid_begin(ptx_builder *b, stream *s, ptx_val lines);
+void stream_grid_load(ptx_builder *b, stream *s, unsigned block);
+void stream_grid_decode(ptx_builder *b, const stream *s, unsigned step);
+void stream_grid_step(ptx_builder *b, const stream *s, unsigned q, unsigned step, ptx_val a[4]);
 
 #endif

@@ -20,6 +20,8 @@ void stream_blocks_begin(ptx_builder *b, stream *s)
     if (bytes % 4)
         s->headers.tail =
             ptx_add(b, ptx_at(b, first, n, bytes % 4), ptx_mul(b, columns, ptx_u64(b, bytes / 4 * 4)));
+    if (s->bits <= 1) /* these are not decoded as integers */
+        return;
     s->bias = layout->bias;
     s->code_spec = *s->spec;
     s->code_spec.stored.code = QDNN_CODE_UNSIGNED;
@@ -48,8 +50,8 @@ void stream_headers_advance(ptx_builder *b, const stream *s, block_headers *h, u
         ptx_assign(b, h->tail, ptx_add(b, h->tail, step));
 }
 
-static ptx_val load_word(ptx_builder *b, const stream *s, const block_headers *h, unsigned block,
-                         unsigned word)
+ptx_val stream_header_word(ptx_builder *b, const stream *s, const block_headers *h, unsigned block,
+                           unsigned word)
 {
     const unsigned bytes = block_header_bytes(s->blocks), tail = bytes % 4;
     const unsigned before = block * bytes + (word < bytes / 4 ? 4 * word : 0);
@@ -68,11 +70,11 @@ static void load_header(ptx_builder *b, stream *s, const block_headers *h, unsig
     const block_layout *layout = s->blocks;
     const unsigned all = (block_header_bytes(layout) + 3) / 4;
     for (unsigned i = 0; i < (layout->scales->header_words ? layout->scales->header_words : all); i++)
-        s->header.words[i] = load_word(b, s, h, block, i);
+        s->header.words[i] = stream_header_word(b, s, h, block, i);
     block_header_open(b, layout, &s->header);
 }
 
-/* The f16 scale as a pair in the type of x. The digits of TQ1_0 are -1, 0 and 1, so its scale may be
+/* The f16 scale as a pair in the type of x. The numbers of TQ1_0 and Q1_0 are -1, 0 and 1, so their scales may be
  * rounded before the multiplication. */
 static ptx_val short_scale(ptx_builder *b, const stream *s)
 {
@@ -104,7 +106,7 @@ void stream_blocks_of_step(ptx_builder *b, stream *s, const block_headers *h, un
         load_header(b, s, h, 16 * step / layout->elements);
     if (element % extent && !anew)
         return;
-    if (block_pair_is_short(layout, s->spec->data) || s->is_ternary) {
+    if (block_pair_is_short(layout, s->spec->data) || s->is_ternary || s->bits == 1) {
         share_short(b, s);
         return;
     }

@@ -35,6 +35,15 @@ static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const
     }
 }
 
+stream_beside stream_beside_of(const format_row *format, const kernel_spec *spec)
+{
+    const block_layout *blocks = block_layout_of(format);
+    const unsigned codebook = blocks ? block_codebook_bytes(blocks) : 0;
+    return (stream_beside){.has_table = stream_table_of(format, spec) != TABLE_NONE,
+                           .lines = codebook ? GRID_LINES_BYTES : 0,
+                           .codebook = codebook};
+}
+
 void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format)
 {
     const stream_table kind = stream_table_of(format, s->spec);
@@ -122,6 +131,14 @@ static ptx_val decode_block_pair(ptx_builder *b, const stream *s, const column_s
     return emit_narrow_pair(b, type, values[0], values[1]);
 }
 
+/* Q1_0: bits 0 and 16 of the word, after a shift by `pair`, are 1 where the pair's values are the scale, and 0 where they are minus it. */
+static ptx_val decode_signs(ptx_builder *b, ptx_val word, unsigned pair, ptx_val scale)
+{
+    ptx_val signs = pair < 15 ? ptx_shl(b, word, (int)(15 - pair)) : word;
+    return ptx_lop3(b, signs, ptx_u32(b, 0x80008000), ptx_as(b, PTX_U32, scale),
+                    (~PTX_LOP_A & PTX_LOP_B) ^ PTX_LOP_C);
+}
+
 void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
                         ptx_val a[4])
 {
@@ -133,6 +150,15 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
     }
     if (s->is_ternary) {
         stream_ternary_step(b, s, q, a);
+        return;
+    }
+    if (s->is_grid) {
+        stream_grid_step(b, s, q, step, a);
+        return;
+    }
+    if (s->bits == 1) {
+        for (unsigned i = 0; i < 4; i++)
+            a[i] = decode_signs(b, words[0], 4 * step + i, scales[i % 2].pair.scale);
         return;
     }
     if (s->table.base.kind != PTX_NOTHING) {

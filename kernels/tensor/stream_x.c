@@ -12,17 +12,17 @@ static unsigned chunk_stride(bool has_table)
     return has_table ? 2 * CHUNK_BYTES : CHUNK_BYTES;
 }
 
-static unsigned phase_units(unsigned rows, bool has_table)
+static unsigned phase_units(unsigned rows, const stream_beside *beside)
 {
     unsigned units = UNITS;
-    while (rows * units * chunk_stride(has_table) > SHARED_BYTES)
+    while (rows * units * chunk_stride(beside->has_table) + beside->lines + beside->codebook > SHARED_BYTES)
         units /= 2;
     return units;
 }
 
-unsigned stream_shared_bytes(unsigned rows, bool has_table)
+unsigned stream_shared_bytes(unsigned rows, const stream_beside *beside)
 {
-    return has_table ? SHARED_BYTES : rows * phase_units(rows, false) * CHUNK_BYTES;
+    return beside->has_table ? SHARED_BYTES : rows * phase_units(rows, beside) * CHUNK_BYTES + beside->lines;
 }
 
 unsigned stream_x_line_bytes(const stream *s)
@@ -46,9 +46,8 @@ static ptx_val x_address_of(ptx_builder *b, const stream *s, ptx_val row, ptx_va
 
 void stream_x_begin(ptx_builder *b, stream *s)
 {
-    const bool has_table = s->table.base.kind != PTX_NOTHING;
-    s->chunk = chunk_stride(has_table);
-    s->phase_units = phase_units(s->rows, has_table);
+    s->chunk = chunk_stride(s->beside.has_table);
+    s->phase_units = phase_units(s->rows, &s->beside);
     ptx_val swizzle = ptx_and(b, s->lane, 7), piece = ptx_shr(b, s->lane, 3), row = swizzle;
     ptx_val pieces = ptx_u32(b, 3);
     if (s->m_tiles > 1) { /* two pieces of sixteen rows instead of four pieces of eight */

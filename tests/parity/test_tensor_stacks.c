@@ -1,9 +1,6 @@
 /* Stacks of experts in mode tensor, against host_ref: every format, ragged experts, empty ones, all rows on one, rows that
  * name none, gated pairs, router weights. sm_75, 80, 89 and 120 rest on published models of their tensor cores, sm_90 and
  * 100 on measured ones. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "parity/matmul.h"
 #include "device/under_test.h"
 #include "test.h"
@@ -49,24 +46,11 @@ DEVICE_EACH(TensorStacks, EveryFormat, matmul_row_count, matmul_row_name)
     device_end(handle);
 }
 
-/* docs/formats.md has the reasons. */
-static bool is_only_read_as_stored(const char *format)
-{
-    static const char *const names[] = {"gguf_q1_0",   "gguf_iq1_s", "gguf_iq1_m",   "gguf_iq2_xxs",
-                                        "gguf_iq2_xs", "gguf_iq2_s", "gguf_iq3_xxs", "gguf_iq3_s"};
-    for (int i = 0; i < LENGTH(names); i++)
-        if (strcmp(format, names[i]) == 0)
-            return true;
-    return false;
-}
-
-/* With their usual settings, all of them but those: the others are refused by name. */
+/* With their usual settings. */
 TEST_CASE(TensorStacks, EveryFormatIsPrepacked)
 {
-    int refused = 0;
     for (int i = 0; i < matmul_row_count(); i++) {
         const kernel_row *row = kernel_find_operation(KERNEL_MATMUL, matmul_row_at(i)->format);
-        bool stored = is_only_read_as_stored(kernel_format(row)->name);
         kernel_spec spec = kernel_spec_default();
         char error[256] = "";
         spec.data = QDNN_DATA_F16;
@@ -74,13 +58,11 @@ TEST_CASE(TensorStacks, EveryFormatIsPrepacked)
         spec.product.tile_rows = 8;
         spec = kernel_spec_normal(row, &spec);
         test_push_note("%s", kernel_format(row)->name);
-        CHECK_EQ_I64(kernel_is_emitted(row, &spec, error, sizeof error), !stored);
-        CHECK_EQ_STR(error, stored ? "blocks of this format are not prepacked" : "");
-        CHECK_EQ_I64(kernel_find_prepack(row->format) != NULL, !stored);
+        CHECK(kernel_is_emitted(row, &spec, error, sizeof error));
+        CHECK_EQ_STR(error, "");
+        CHECK(kernel_find_prepack(row->format) != NULL);
         test_pop_note();
-        refused += stored;
     }
-    CHECK_EQ_I64(refused, 8);
 }
 
 TEST_CASE(TensorStacks, ManyFormatsAreStreamed)
