@@ -1,5 +1,6 @@
 /* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
- * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s one row of x in these formats, QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
+ * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s one row of x in these formats (QDNN_BENCH_MODES=exact,prepacked in these modes,
+ * by default exact), QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
  * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
 #include <math.h>
 #include <stdio.h>
@@ -147,14 +148,16 @@ static void usual_products(output *out, const board *on)
         one(out, &cases[i], on, true);
 }
 
-/* One row of x in each of the formats that are named. */
+/* One row of x in each of the formats and modes that are named. */
 static void named_formats(output *out, const board *on)
 {
-    for (int f = 0; f < facts_format_count(); f++) {
-        const time_case c = {facts_format_at(f)->name, FACTS_EXACT, 1, 4096, 4096};
-        if (is_listed("QDNN_BENCH_FORMATS", "all", c.format))
-            one(out, &c, on, true);
-    }
+    for (int f = 0; f < facts_format_count(); f++)
+        for (int mode = 0; mode < FACTS_MODES; mode++) {
+            const time_case c = {facts_format_at(f)->name, (facts_mode)mode, 1, 4096, 4096};
+            if (is_listed("QDNN_BENCH_FORMATS", "all", c.format) &&
+                is_listed("QDNN_BENCH_MODES", "exact", facts_mode_name(c.mode)))
+                one(out, &c, on, true);
+        }
 }
 
 static void all_products(output *out, const board *on)
