@@ -174,6 +174,14 @@ static uint32_t reduce(const pvm_inst *inst, uint32_t (*values)[WARP], uint32_t 
 
 /* ---- Loads and stores ---- */
 
+/* The address in the warp's quarter of the lanes. One in the first quarter is of the warp's own, whichever warp it is: kernels
+ * of DeepGEMM rely on that, so GPUs seem to take these two bits from the warp. */
+static uint32_t in_own_quarter(const vm_warp *warp, uint32_t address)
+{
+    const uint32_t quarter = (uint32_t)warp->index % 4;
+    return tmem_lane_of(address) < TMEM_LANES / 4 ? address + (quarter << 21) : address;
+}
+
 /* All lanes have the same address, in the warp's quarter. */
 static bool transfer_is_valid(vm_warp *warp, const vm_op *op, uint32_t *address)
 {
@@ -192,7 +200,7 @@ static bool transfer_is_valid(vm_warp *warp, const vm_op *op, uint32_t *address)
                      (unsigned long long)at[lane], (unsigned long long)at[0]);
             return false;
         }
-    *address = (uint32_t)at[0];
+    *address = in_own_quarter(warp, (uint32_t)at[0]);
     int n = transfer_regions(warp, op, *address, regions);
     for (int i = 0; i < n; i++)
         if (!vm_tmem_holds(warp, op, 0, &regions[i], "the address"))

@@ -890,6 +890,8 @@ static const misuse Uses[] = {
     {"leaves_it_in_flight", ONLY_WARP("1") LOAD("%w0") "exit; SKIP:", "", "may still read: tcgen05.wait::ld must come first"},
     {"another_warps_lanes", "add.u32 %t2, %t1, 0x200000; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w0}, [%t2];" WAIT_LD, "",
         "lanes 96 to 127 of tensor memory: warp 2 may access lanes 64 to 95, from their first"},
+    {"lanes_by_their_place_in_the_quarter", "mov.u32 %w0, %r1;" STORE WAIT_ST "mov.u32 %t2, %t0; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w1}, [%t2];" WAIT_LD
+        "setp.ne.u32 %p6, %w1, %r1; @%p6 trap;", "", NULL},
     {"not_the_first_lane", "add.u32 %t2, %t1, 0x80000; tcgen05.ld.sync.aligned.16x64b.x1.b32 {%w0}, [%t2];" WAIT_LD, "",
         "warp 2 may access lanes 64 to 95, from their first or 17th"},
     {"columns_outside", "add.u32 %t2, %t1, 511; tcgen05.ld.sync.aligned.32x32b.x2.b32 {%w0, %w1}, [%t2];" WAIT_LD, "",
