@@ -143,11 +143,31 @@ kernel_rule describe_elements(const kernel_description *d)
                : rule_times(rule_number(NUMBER_ROWS), rule_number(NUMBER_COLUMNS));
 }
 
+/* An operation that gives no rule has a grid along x: as many blocks as it says, or as its elements fill. */
+static void complete_grid(const kernel_description *d, kernel_geometry *g)
+{
+    if (!g->grid[0].count)
+        g->grid[0] = g->blocks ? rule_constant(g->blocks < INT32_MAX ? g->blocks : INT32_MAX)
+                               : rule_ceil(describe_elements(d), g->elements_per_block);
+    for (int i = 1; i < 3; i++)
+        if (!g->grid[i].count)
+            g->grid[i] = rule_constant(1);
+}
+
 void kernel_describe(const kernel_row *row, const kernel_spec *spec, kernel_description *d)
 {
     d->count = 0;
     d->numbers = 0;
     row->operation->describe(d, row, spec);
+    d->launch = row->operation->geometry(row, spec);
+    complete_grid(d, &d->launch);
+}
+
+kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec)
+{
+    kernel_description d;
+    kernel_describe(row, spec, &d);
+    return d.launch;
 }
 
 const kernel_pointer *description_find(const kernel_description *d, int operand)

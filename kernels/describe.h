@@ -42,6 +42,9 @@ kernel_rule rule_capped(kernel_rule a);
 /* (count - 1) * stride + each: from the first of so many things to the end of the last; 0, if there are none, or each is 0. */
 kernel_rule rule_span(kernel_rule count, kernel_rule stride, kernel_rule each);
 uint64_t rule_value(const kernel_rule *rule, const uint64_t numbers[NUMBERS]);
+/* Whether the value is ceil(rows * work / per_block) for any number of rows, and a constant limit of that. */
+bool rule_by_rows(const kernel_rule *rule, const uint64_t numbers[NUMBERS], kernel_number rows,
+                  kernel_row_blocks *out);
 
 /* ---- Descriptions ---- */
 
@@ -73,6 +76,7 @@ typedef struct kernel_description {
     int count;
     kernel_pointer pointers[KERNEL_POINTERS_MAX];
     number_set numbers;
+    kernel_geometry launch; /* as `geometry` says, each dimension of the grid with a rule */
 } kernel_description;
 
 /* What an operation says: appends its operands and workspace, and sets the numbers. The specification is normal. */

@@ -550,11 +550,12 @@ const format_facts *format_facts_of(const format_row *format);
 
 /* A formula over the numbers of a launch (rules.c), such as min(ceil(m / 8), 65535): its operations in postfix
  * order. Plans evaluate it; manifests and launchers print it. */
-enum { KERNEL_RULE_MAX = 40 };
+enum { KERNEL_RULE_MAX = 40, KERNEL_RULE_CONSTANTS = 8 };
 typedef struct kernel_rule {
-    int count; /* 0: no rule */
-    uint8_t operation[KERNEL_RULE_MAX];
-    uint64_t value[KERNEL_RULE_MAX]; /* of a constant; which number */
+    uint8_t count; /* 0: no rule */
+    uint8_t constants;
+    uint8_t operation[KERNEL_RULE_MAX];       /* or a number */
+    uint64_t constant[KERNEL_RULE_CONSTANTS]; /* in the order in which they occur */
 } kernel_rule;
 
 /* How a rule is printed: "ceil(n / 128)", or in C, with the functions quotient_up and least. */

@@ -20,6 +20,7 @@ struct operation_row {
     bool (*is_a_kernel)(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
     kernel_geometry (*geometry)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+    /* Appends its launches; null: one, of its kernel. */
     void (*steps)(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                   kernel_steps *steps);
     /* Fills in the strides that a problem leaves out; null: those of a product. */
@@ -63,10 +64,9 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
 /* Appends the launch of one kernel: geometry and parameters come from the row, numbers from the problem. */
 kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
                        const kernel_problem *problem);
-
-/* Says how many blocks the step needs along a dimension of its grid if fewer rows are executed:
- * ceil(rows * work / per_block). Without this, the grid is the same for any number of rows. */
-void step_follows_rows(kernel_step *step, int dimension, uint64_t work, uint64_t per_block);
+/* Appends all launches of an operation. */
+void steps_add_operation(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
+                         const kernel_problem *problem);
 
 /* Overrides a number taken from the problem. */
 void step_set_number(kernel_step *step, kernel_number number, uint64_t bits);

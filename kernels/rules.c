@@ -6,40 +6,36 @@
 #include <stdio.h>
 #include <string.h>
 
-/* SPAN has three operands, CONSTANT and NUMBER none, the others two. */
-typedef enum { CONSTANT, NUMBER, PLUS, MINUS, TIMES, OVER, LEAST, CEIL, SPAN } rule_operation;
+/* SPAN has three operands, CONSTANT and numbers none, the others two. */
+typedef enum { CONSTANT, PLUS, MINUS, TIMES, OVER, LEAST, CEIL, SPAN, FIRST_NUMBER } rule_operation;
 
 static int operands_of(rule_operation operation)
 {
-    return operation == SPAN ? 3 : operation == CONSTANT || operation == NUMBER ? 0 : 2;
-}
-
-static kernel_rule leaf(rule_operation operation, uint64_t value)
-{
-    return (kernel_rule){.count = 1, .operation = {(uint8_t)operation}, .value = {value}};
+    return operation == SPAN ? 3 : operation == CONSTANT || operation >= FIRST_NUMBER ? 0 : 2;
 }
 
 kernel_rule rule_constant(uint64_t value)
 {
-    return leaf(CONSTANT, value);
+    return (kernel_rule){.count = 1, .constants = 1, .operation = {CONSTANT}, .constant = {value}};
 }
 
 kernel_rule rule_number(kernel_number number)
 {
-    return leaf(NUMBER, number);
+    return (kernel_rule){.count = 1, .operation = {(uint8_t)(FIRST_NUMBER + number)}};
 }
 
 static bool is_constant(const kernel_rule *rule, uint64_t value)
 {
-    return rule->count == 1 && rule->operation[0] == CONSTANT && rule->value[0] == value;
+    return rule->count == 1 && rule->operation[0] == CONSTANT && rule->constant[0] == value;
 }
 
 static void append(kernel_rule *a, const kernel_rule *b)
 {
-    assert(a->count + b->count < KERNEL_RULE_MAX);
-    memcpy(a->operation + a->count, b->operation, (size_t)b->count * sizeof *a->operation);
-    memcpy(a->value + a->count, b->value, (size_t)b->count * sizeof *a->value);
-    a->count += b->count;
+    assert(a->count + b->count < KERNEL_RULE_MAX && a->constants + b->constants <= KERNEL_RULE_CONSTANTS);
+    memcpy(a->operation + a->count, b->operation, b->count);
+    memcpy(a->constant + a->constants, b->constant, b->constants * sizeof *a->constant);
+    a->count = (uint8_t)(a->count + b->count);
+    a->constants = (uint8_t)(a->constants + b->constants);
 }
 
 static kernel_rule join(kernel_rule a, kernel_rule b, rule_operation operation)
@@ -121,18 +117,64 @@ static uint64_t compute(rule_operation operation, uint64_t a, uint64_t b)
 uint64_t rule_value(const kernel_rule *rule, const uint64_t numbers[NUMBERS])
 {
     uint64_t stack[KERNEL_RULE_MAX], *top = stack; /* past the last value */
+    const uint64_t *constant = rule->constant;
     for (int i = 0; i < rule->count; i++) {
         const rule_operation operation = (rule_operation)rule->operation[i];
         top -= operands_of(operation);
-        if (operation == SPAN)
+        if (operation == CONSTANT)
+            top[0] = *constant++;
+        else if (operation >= FIRST_NUMBER)
+            top[0] = numbers[operation - FIRST_NUMBER];
+        else if (operation == SPAN)
             top[0] = top[0] && top[2] ? (top[0] - 1) * top[1] + top[2] : 0;
-        else if (operation == CONSTANT || operation == NUMBER)
-            top[0] = operation == CONSTANT ? rule->value[i] : numbers[rule->value[i]];
         else
             top[0] = compute(operation, top[0], top[1]);
         top++;
     }
     return stack[0];
+}
+
+/* A value by the rows: ceil(rows * work / each); a constant, if work is 0. */
+typedef struct by_rows {
+    uint64_t value, work, each;
+} by_rows;
+
+/* False where the result is neither. */
+static bool compute_by_rows(rule_operation operation, by_rows *a, const by_rows *b)
+{
+    if (a->work == 0 && b->work == 0)
+        a->value = compute(operation, a->value, b->value);
+    else if (operation == TIMES && a->work * b->work == 0 && a->each * b->each == 1)
+        *a = (by_rows){.work = (a->work ? a->work : a->value) * (b->work ? b->work : b->value), .each = 1};
+    else if (operation == CEIL && b->work == 0)
+        a->each *= b->value;
+    else
+        return operation == LEAST &&
+               b->work == 0; /* where there are fewer blocks than planned, the limit is no matter */
+    return true;
+}
+
+bool rule_by_rows(const kernel_rule *rule, const uint64_t numbers[NUMBERS], kernel_number rows,
+                  kernel_row_blocks *out)
+{
+    by_rows stack[KERNEL_RULE_MAX], *top = stack; /* past the last value */
+    const uint64_t *constant = rule->constant;
+    for (int i = 0; i < rule->count; i++) {
+        const rule_operation operation = (rule_operation)rule->operation[i];
+        top -= operands_of(operation);
+        if (operation == CONSTANT)
+            top[0] = (by_rows){.value = *constant++, .each = 1};
+        else if (operation >= FIRST_NUMBER)
+            top[0] = (by_rows){.value = numbers[operation - FIRST_NUMBER],
+                               .work = operation - FIRST_NUMBER == rows,
+                               .each = 1};
+        else if (operation == SPAN || !compute_by_rows(operation, &top[0], &top[1]))
+            return false;
+        top++;
+    }
+    if (stack[0].work)
+        *out = (kernel_row_blocks){.work = stack[0].work, .per_block = stack[0].each};
+    return stack[0].work != 0;
 }
 
 /* ---- Text ---- */
@@ -150,6 +192,15 @@ static void put(printer *p, const char *text)
     assert(length < room);
     snprintf(p->text + p->used, room, "%s", text);
     p->used += length;
+}
+
+/* The constant that is the operation at `end`. */
+static uint64_t constant_at(const kernel_rule *rule, int end)
+{
+    int before = 0;
+    for (int i = 0; i < end; i++)
+        before += rule->operation[i] == CONSTANT;
+    return rule->constant[before];
 }
 
 /* Where the rule whose last operation is at `end` begins. */
@@ -190,7 +241,7 @@ static void put_span(printer *p, int end)
     const int stride = begin_of(p->rule, end - 1) - 1, count = begin_of(p->rule, stride) - 1;
     char number[32];
     if (p->rule->operation[count] == CONSTANT) {
-        snprintf(number, sizeof number, "%" PRIu64 " * ", p->rule->value[count] - 1);
+        snprintf(number, sizeof number, "%" PRIu64 " * ", constant_at(p->rule, count) - 1);
         put(p, number);
     } else {
         put(p, "(");
@@ -208,13 +259,14 @@ static void put_rule(printer *p, int end, rule_operation outside)
     const rule_operation operation = (rule_operation)p->rule->operation[end];
     const bool in_c = p->style == KERNEL_RULE_C;
     char number[32];
+    if (operation >= FIRST_NUMBER) {
+        put(p, kernel_number_name((kernel_number)(operation - FIRST_NUMBER)));
+        return;
+    }
     switch (operation) {
     case CONSTANT:
-        snprintf(number, sizeof number, "%" PRIu64, p->rule->value[end]);
+        snprintf(number, sizeof number, "%" PRIu64, constant_at(p->rule, end));
         put(p, number);
-        return;
-    case NUMBER:
-        put(p, kernel_number_name((kernel_number)p->rule->value[end]));
         return;
     case LEAST:
         put_pair(p, end, in_c ? "least(" : "min(", ", ", ")", LEAST);
@@ -248,11 +300,12 @@ int kernel_rule_number(const kernel_rule *rule, int i)
 {
     number_set seen = 0;
     for (int k = 0; k < rule->count; k++) {
-        if (rule->operation[k] != NUMBER || seen >> rule->value[k] & 1)
+        const int number = rule->operation[k] - FIRST_NUMBER;
+        if (number < 0 || seen >> number & 1)
             continue;
-        seen |= (number_set)1 << rule->value[k];
+        seen |= (number_set)1 << number;
         if (i-- == 0)
-            return (int)rule->value[k];
+            return number;
     }
     return -1;
 }

@@ -28,9 +28,14 @@ kernel_args kernel_declare(ptx_builder *b, const kernel_row *row, const kernel_s
 
 /* ---- Launches ---- */
 
+/* The number that an execute call may lower. */
+static kernel_number rows_of(const kernel_step *step)
+{
+    return step->spec.row_index ? NUMBER_ROWS : NUMBER_M;
+}
+
 static void add_params(kernel_step *step, const kernel_description *d, const uint64_t numbers[NUMBERS])
 {
-    const kernel_number rows = step->spec.row_index ? NUMBER_ROWS : NUMBER_M;
     for (int i = 0; i < d->count; i++)
         step->params[step->n_params++] = (kernel_param){.kind = d->pointers[i].kind,
                                                         .operand = d->pointers[i].which,
@@ -41,7 +46,7 @@ static void add_params(kernel_step *step, const kernel_description *d, const uin
                 (kernel_param){.kind = KERNEL_NUMBER,
                                .operand = (uint8_t)i,
                                .bytes = kernel_number_is_f32((kernel_number)i) ? 4 : 8,
-                               .is_rows = i == (int)rows,
+                               .is_rows = i == (int)rows_of(step),
                                .value = numbers[i]};
 }
 
@@ -55,17 +60,14 @@ kernel_step *steps_add(kernel_steps *steps, const kernel_row *row, const kernel_
     kernel_describe(row, &step->spec, &d);
     description_numbers(&d, problem, numbers);
     add_params(step, &d, numbers);
-    const kernel_geometry g = kernel_geometry_of(row, &step->spec);
-    step->block = g.block;
-    step->shared = g.shared_dynamic;
-    for (int i = 0; i < 3; i++)
-        step->grid[i] = rule_value(&g.grid[i], numbers);
+    step->block = d.launch.block;
+    step->shared = d.launch.shared_dynamic;
+    for (int i = 0; i < 3; i++) {
+        step->grid[i] = rule_value(&d.launch.grid[i], numbers);
+        if (!step->rows.per_block && rule_by_rows(&d.launch.grid[i], numbers, rows_of(step), &step->rows))
+            step->rows.dimension = i;
+    }
     return step;
-}
-
-void step_follows_rows(kernel_step *step, int dimension, uint64_t work, uint64_t per_block)
-{
-    step->rows = (kernel_row_blocks){.dimension = dimension, .work = work, .per_block = per_block};
 }
 
 void step_set_number(kernel_step *step, kernel_number number, uint64_t bits)
@@ -110,6 +112,15 @@ void step_with_operand(kernel_step *step, qdnnOperand_t operand, qdnnOperand_t o
             step->params[i].operand = (uint8_t)other;
 }
 
+void steps_add_operation(kernel_steps *steps, const kernel_row *row, const kernel_spec *spec,
+                         const kernel_problem *problem)
+{
+    if (row->operation->steps)
+        row->operation->steps(row, spec, problem, steps);
+    else
+        steps_add(steps, row, spec, problem);
+}
+
 void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
@@ -117,7 +128,7 @@ void kernel_steps_of(const kernel_row *row, const kernel_spec *spec, const kerne
     memset(steps, 0, sizeof *steps);
     if (row->operation->is_empty ? !row->operation->is_empty(problem)
                                  : problem->rows > 0 && problem->columns > 0)
-        row->operation->steps(row, spec, problem, steps);
+        steps_add_operation(steps, row, spec, problem);
 }
 
 bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
@@ -129,23 +140,6 @@ bool kernel_is_sequence(const kernel_row *row, const kernel_spec *spec)
     small.experts = spec->product.grouped ? 1 : 0;
     kernel_steps_of(row, KERNEL_NORMAL(row, spec), &small, &steps);
     return steps.count > 1;
-}
-
-/* An operation that gives no rule has a grid along x: as many blocks as it says, or as its elements fill. */
-kernel_geometry kernel_geometry_of(const kernel_row *row, const kernel_spec *spec)
-{
-    kernel_geometry g = row->operation->geometry(row, spec);
-    if (!g.grid[0].count && g.blocks) {
-        g.grid[0] = rule_constant(g.blocks < INT32_MAX ? g.blocks : INT32_MAX);
-    } else if (!g.grid[0].count) {
-        kernel_description d;
-        kernel_describe(row, spec, &d);
-        g.grid[0] = rule_ceil(describe_elements(&d), g.elements_per_block);
-    }
-    for (int i = 1; i < 3; i++)
-        if (!g.grid[i].count)
-            g.grid[i] = rule_constant(1);
-    return g;
 }
 
 /* ---- Operands ---- */

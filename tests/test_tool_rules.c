@@ -292,6 +292,73 @@ static int check_pointer(const kernel_row *row, const kernel_spec *spec, const j
     return compared;
 }
 
+/* Plans know how many blocks fewer rows need without evaluating rules: each must be the rule's own value. How many grids follow the
+ * rows. */
+static int check_fewer_rows(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
+                            kernel_number which)
+{
+    kernel_description d;
+    kernel_row_blocks blocks;
+    uint64_t numbers[NUMBERS];
+    int follow = 0;
+    kernel_describe(row, spec, &d);
+    description_numbers(&d, problem, numbers);
+    const uint64_t rows = numbers[which];
+    for (int i = 0; i < 3; i++) {
+        const uint64_t planned = rule_value(&d.launch.grid[i], numbers);
+        if (!rule_by_rows(&d.launch.grid[i], numbers, which, &blocks))
+            continue;
+        for (uint64_t fewer = 1; fewer <= rows; fewer++) {
+            const uint64_t needed = (fewer * blocks.work + blocks.per_block - 1) / blocks.per_block;
+            numbers[which] = fewer;
+            CHECK_EQ_U64(needed < planned ? needed : planned, rule_value(&d.launch.grid[i], numbers));
+        }
+        numbers[which] = rows;
+        follow++;
+    }
+    return follow;
+}
+
+TEST_CASE(ToolRules, FewerRowsNeedFewerBlocks)
+{
+    int follow = 0;
+    for (const json_value *k = json_at(json_root(manifest()), "kernels.0"); k; k = k->next) {
+        kernel_spec spec;
+        const kernel_row *row = read_kernel(k, &spec);
+        for (int i = 0; i < 3; i++) {
+            const kernel_problem problem = problem_of(row, i);
+            test_push_note("%s, problem %d", row->name, i);
+            follow += check_fewer_rows(row, &spec, &problem, spec.row_index ? NUMBER_ROWS : NUMBER_M);
+            test_pop_note();
+        }
+    }
+    CHECK(follow > 100);
+}
+
+/* A part that begins late, and sums, are of neither form. */
+TEST_CASE(ToolRules, SomeGridsDoNotFollowRows)
+{
+    const kernel_rule m = rule_number(NUMBER_M), two = rule_constant(2), one = rule_constant(1);
+    const uint64_t numbers[NUMBERS] = {[NUMBER_M] = 100, [NUMBER_COLUMNS] = 6};
+    const kernel_rule refused[] = {rule_plus(m, one),
+                                   rule_minus(m, one),
+                                   rule_over(m, two),
+                                   rule_times(m, m),
+                                   rule_times(rule_ceil(m, 4), two),
+                                   rule_least(two, m),
+                                   rule_span(m, two, one),
+                                   rule_number(NUMBER_COLUMNS)};
+    kernel_row_blocks blocks = {0};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        CHECK(!rule_by_rows(&refused[i], numbers, NUMBER_M, &blocks));
+    CHECK_EQ_U64(blocks.per_block, 0);
+    const kernel_rule rule =
+        rule_least(rule_ceil(rule_ceil(rule_times(rule_number(NUMBER_COLUMNS), m), 4), 8), two);
+    CHECK(rule_by_rows(&rule, numbers, NUMBER_M, &blocks));
+    CHECK_EQ_U64(blocks.work, 6);
+    CHECK_EQ_U64(blocks.per_block, 32);
+}
+
 TEST_CASE(ToolRules, SizesOfPointers)
 {
     int compared = 0;

@@ -350,23 +350,18 @@ static uint64_t parts_of(const kernel_spec *spec, const kernel_problem *p)
 void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
-    const attention_shape s = attention_shape_of(spec);
     kernel_problem p = *problem;
     kernel_spec part = *spec;
     p.parts = parts_of(spec, problem);
     if (p.parts == 1) {
-        step_follows_rows(steps_add(steps, row, spec, &p), 0, 1, s.tokens);
+        steps_add(steps, row, spec, &p);
         return;
     }
     const uint64_t states = steps_take(steps, state_workspace(spec, &p));
     part.select.phase = KERNEL_PHASE_PARTS;
-    kernel_step *first = steps_add(steps, row, &part, &p);
-    step_follows_rows(first, 0, 1, s.tokens);
-    step_with_partials(first, states);
+    step_with_partials(steps_add(steps, row, &part, &p), states);
     part.select.phase = KERNEL_PHASE_JOIN;
-    kernel_step *second = steps_add(steps, row, &part, &p);
-    step_follows_rows(second, 0, 1, 1);
-    step_with_partials(second, states);
+    step_with_partials(steps_add(steps, row, &part, &p), states);
 }
 
 void emit_attention(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)

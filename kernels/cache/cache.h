@@ -71,8 +71,6 @@ bool rope_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *erro
 kernel_describes describe_rope;
 void rope_complete(const kernel_spec *spec, kernel_problem *problem);
 kernel_geometry rope_geometry(const kernel_row *row, const kernel_spec *spec);
-void rope_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                kernel_steps *steps);
 void emit_rope(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* How the heads of a token are shared among thread blocks: first those that may be rotated, then the values. */

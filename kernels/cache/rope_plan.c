@@ -51,13 +51,6 @@ kernel_geometry rope_geometry(const kernel_row *row, const kernel_spec *spec)
                             rule_constant(INT32_MAX))}};
 }
 
-void rope_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                kernel_steps *steps)
-{
-    const rope_shape s = rope_shape_of(row, spec);
-    step_follows_rows(steps_add(steps, row, spec, problem), 0, s.parts + s.value_parts, 1);
-}
-
 /* ---- What is possible ---- */
 
 static void fix_common(kernel_spec *spec)

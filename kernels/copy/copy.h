@@ -53,9 +53,7 @@ uint64_t copy_span(const kernel_spec *spec);
 #define COPY_OPERATION(name)                                                                                 \
     void fix_##name(kernel_spec *spec);                                                                      \
     kernel_describes describe_##name;                                                                        \
-    void name##_complete(const kernel_spec *spec, kernel_problem *problem);                                  \
-    void name##_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,         \
-                      kernel_steps *steps);
+    void name##_complete(const kernel_spec *spec, kernel_problem *problem);
 COPY_OPERATION(copy)
 COPY_OPERATION(move_rows)
 #undef COPY_OPERATION

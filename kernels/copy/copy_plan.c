@@ -101,25 +101,6 @@ kernel_geometry copy_geometry(const kernel_row *row, const kernel_spec *spec)
     missing_row("ways to copy", (int)spec->copy.way);
 }
 
-void copy_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p, kernel_steps *steps)
-{
-    kernel_step *step = steps_add(steps, row, spec, p);
-    const kernel_lines *l = &p->lines;
-    if (spec->copy.way == KERNEL_COPY_FLAT)
-        step_follows_rows(step, 0, p->columns, copy_span(spec));
-    else if (spec->copy.way == KERNEL_COPY_TILES)
-        step_follows_rows(step, 0,
-                          l->dims[0] * ceil_div(l->dims[1], COPY_SIDE) * ceil_div(p->columns, COPY_SIDE), 1);
-    else
-        step_follows_rows(step, 0, l->dims[0] * l->dims[1], COPY_BLOCK / spec->copy.lanes);
-}
-
-void move_rows_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *p,
-                     kernel_steps *steps)
-{
-    step_follows_rows(steps_add(steps, row, spec, p), 0, 1, COPY_BLOCK / spec->copy.lanes);
-}
-
 /* ---- Operands ---- */
 
 static void set_if_none(uint64_t *number, uint64_t value)

@@ -91,9 +91,3 @@ bool block_transpose_is_empty(const kernel_problem *problem)
 {
     return problem->experts == 0 || problem->rows == 0 || problem->columns == 0;
 }
-
-void block_transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           kernel_steps *steps)
-{
-    steps_add(steps, row, spec, problem);
-}

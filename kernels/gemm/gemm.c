@@ -195,16 +195,6 @@ void emit_gemm(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
     kernel_of(row, spec)->emit(b, row, spec);
 }
 
-/* Adds the launch of the product itself. */
-static kernel_step *add_product(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                                kernel_steps *steps)
-{
-    kernel_step *step = steps_add(steps, row, spec, problem);
-    if (!spec->product.grouped)
-        step_follows_rows(step, 1, 1, spec->product.tile_rows);
-    return step;
-}
-
 enum { ALIGN = 16 }; /* of the parts of the workspace */
 
 static uint64_t aligned(uint64_t bytes)
@@ -217,14 +207,14 @@ static uint64_t aligned(uint64_t bytes)
 static void add_sums(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      uint64_t partials, kernel_steps *steps)
 {
-    kernel_step *step = add_product(row, spec, problem, steps);
+    kernel_step *step = steps_add(steps, row, spec, problem);
     if (spec->product.split == 1 || kernel_product_splits(spec) != SPLITS_GRID)
         return;
     kernel_spec join = *spec;
     join.product.kernel = KERNEL_PRODUCT_JOIN;
     join.product.tile_rows = JOIN_ROWS;
     step_with_partials(step, partials);
-    step_with_partials(add_product(row, &join, problem, steps), partials);
+    step_with_partials(steps_add(steps, row, &join, problem), partials);
     const uint64_t end =
         partials + spec->product.split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
     steps->workspace = steps->workspace > end ? steps->workspace : end;

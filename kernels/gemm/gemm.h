@@ -54,8 +54,6 @@ kernel_geometry block_transpose_geometry(const kernel_row *row, const kernel_spe
 kernel_describes describe_block_transpose;
 void block_transpose_complete(const kernel_spec *spec, kernel_problem *problem);
 bool block_transpose_is_empty(const kernel_problem *problem);
-void block_transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                           kernel_steps *steps);
 void emit_block_transpose(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* One way to compute a product. */

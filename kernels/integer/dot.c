@@ -106,9 +106,3 @@ kernel_geometry int_dot_geometry(const kernel_row *row, const kernel_spec *spec)
     (void)row, (void)spec;
     return (kernel_geometry){.block = BLOCK, .blocks = 1};
 }
-
-void int_dot_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps)
-{
-    steps_add(steps, row, spec, problem);
-}

@@ -68,7 +68,8 @@ row_tile int_rows_of_block(ptx_builder *b, const kernel_spec *spec, const gemm_a
 /* The address of the row of x that belongs to row i of them, which is replaced by one that exists. */
 ptx_val int_x_row(ptx_builder *b, const kernel_spec *spec, const int_matrix *x, const row_tile *rows, int i);
 /* The weights of the block's expert. */
-int_matrix int_weights_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, const row_tile *rows);
+int_matrix int_weights_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args,
+                             const row_tile *rows);
 /* An output (u64) of the weights among those of all experts, and how many there are for each. */
 ptx_val int_output_of_stack(ptx_builder *b, const gemm_args *args, const row_tile *rows, ptx_val output);
 
@@ -83,23 +84,25 @@ typedef struct int_results {
 
 /* The numbers that belong to a column of y. */
 typedef struct int_column {
-    ptx_val n;                 /* u64 */
-    ptx_val bias;              /* s32 */
-    ptx_val multiplier;        /* f32 */
-    ptx_val scale[2];          /* f32: of the column; of a gated pair, those of both */
+    ptx_val n;          /* u64 */
+    ptx_val bias;       /* s32 */
+    ptx_val multiplier; /* f32 */
+    ptx_val scale[2];   /* f32: of the column; of a gated pair, those of both */
 } int_column;
 
 /* The parameters of an integer product. */
 gemm_args int_declare(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 int_results int_results_begin(ptx_builder *b, const kernel_spec *spec, const gemm_args *args);
 /* The same for a product that may have experts. */
-int_results int_results_of_rows(ptx_builder *b, const kernel_spec *spec, const gemm_args *args, const row_tile *rows);
+int_results int_results_of_rows(ptx_builder *b, const kernel_spec *spec, const gemm_args *args,
+                                const row_tile *rows);
 /* The column must exist. */
 int_column int_column_begin(ptx_builder *b, const int_results *r, ptx_val n);
 /* Subtracts the zero points, given the sum of x * w and the sums of x and of w (s32; empty if not needed). */
 ptx_val int_without_zeros(ptx_builder *b, const int_results *r, ptx_val sum, ptx_val x_sum, ptx_val w_sum);
 /* Completes and stores y[m, n] (m is u64), from an s32 sum or, for w4a8, from the f32 sum of its groups; from two of a gated pair. */
-void int_store(ptx_builder *b, const int_results *r, const int_column *column, ptx_val m, const ptx_val *sums);
+void int_store(ptx_builder *b, const int_results *r, const int_column *column, ptx_val m,
+               const ptx_val *sums);
 
 /* The same for results that are sums or codes, at a given place of y (u64, in elements). */
 void int_store_at(ptx_builder *b, const int_results *r, const int_column *column, ptx_val at, ptx_val sum);
@@ -169,8 +172,6 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
                       kernel_steps *steps);
 
 kernel_geometry int_dot_geometry(const kernel_row *row, const kernel_spec *spec);
-void int_dot_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps);
 
 void emit_int_conv2d(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry int_conv_geometry(const kernel_row *row, const kernel_spec *spec);
@@ -186,7 +187,5 @@ void int_top_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
                    kernel_steps *steps);
 
 kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spec);
-void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                     kernel_steps *steps);
 
 #endif

@@ -241,7 +241,7 @@ static kernel_step *add_transpose(uint64_t stack, uint64_t rows, uint64_t column
 {
     const kernel_row *row = kernel_find("transpose_bytes");
     const kernel_spec spec = kernel_spec_default();
-    row->operation->steps(row, &spec, &(kernel_problem){.m = stack, .rows = rows, .columns = columns}, steps);
+    steps_add_operation(steps, row, &spec, &(kernel_problem){.m = stack, .rows = rows, .columns = columns});
     return &steps->at[steps->count - 1];
 }
 
@@ -288,8 +288,6 @@ void int_matmul_steps(const kernel_row *row, const kernel_spec *spec, const kern
     if (spec->product.grouped)
         add_routes(&best, problem, steps);
     kernel_step *step = steps_add(steps, row, &best, problem);
-    if (!spec->product.grouped)
-        step_follows_rows(step, 1, 1, (uint64_t)step->spec.integer.tile);
     if (problem->quantizes) {
         step_from_workspace(step, QDNN_OPERAND_X, x.codes);
         step_from_workspace(step, QDNN_OPERAND_X_SCALE, x.scales);

@@ -22,12 +22,6 @@ kernel_geometry transpose_geometry(const kernel_row *row, const kernel_spec *spe
     return (kernel_geometry){.block = BLOCK, .grid = {rule_times(tiles, rule_number(NUMBER_MATRICES))}};
 }
 
-void transpose_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                     kernel_steps *steps)
-{
-    steps_add(steps, row, spec, problem);
-}
-
 /* A thread handles every fourth byte of a column of the tile: its position in the tile and, relative to (row,
  * column), in the matrix. Neighbouring threads have neighbouring columns. */
 typedef struct strip {

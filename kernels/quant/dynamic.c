@@ -384,7 +384,7 @@ static void two_operations(const kernel_row *row, const kernel_spec *spec, const
     scale_level_steps(scale, &scales, problem, steps);
     if (spec->stored.zero_packed)
         zero_packing_steps(scale, &scales, problem, steps);
-    quantize->operation->steps(quantize, &codes, problem, steps);
+    steps_add_operation(steps, quantize, &codes, problem);
 }
 
 void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
@@ -406,7 +406,7 @@ row_codes quantize_rows_steps(const kernel_row *row, qdnnDataType_t data, uint64
     spec.data = data;
     spec.stored.group_size = columns;
     spec = kernel_spec_normal(row, &spec);
-    row->operation->steps(row, &spec, &flat, steps);
+    steps_add_operation(steps, row, &spec, &flat);
     if (steps->workspace < before)
         steps->workspace = before;
     row_codes at;

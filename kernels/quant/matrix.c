@@ -32,12 +32,6 @@ kernel_geometry matrix_staged_geometry(const coding *c)
     return g;
 }
 
-void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                  kernel_steps *steps)
-{
-    steps_add(steps, row, spec, problem);
-}
-
 void matrix_staged_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {

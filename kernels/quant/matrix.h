@@ -42,8 +42,6 @@ void matrix_walk_run(ptx_builder *b, const matrix_walk *w);
  * below each other. */
 kernel_geometry matrix_geometry(const coding *c);
 kernel_geometry matrix_geometry_of_width(unsigned width);
-void matrix_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                  kernel_steps *steps);
 /* The same for quantize and dequantize, whose groups may be staged: the stage determines the arrangement of
  * warps. matrix_staged_steps also decides whether looked-up groups come from a table. */
 kernel_geometry matrix_staged_geometry(const coding *c);

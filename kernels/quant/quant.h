@@ -33,8 +33,6 @@ void dynamic_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
 
 /* repack.c: converts codes from one layout to another */
 kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec);
-void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                  kernel_steps *steps);
 void emit_repack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* second_level.c: the level above scales: the global scale, and the scales of nested scales */

@@ -79,12 +79,6 @@ kernel_geometry repack_geometry(const kernel_row *row, const kernel_spec *spec)
     return matrix_geometry_of_width(width_of_both(row, spec));
 }
 
-void repack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                  kernel_steps *steps)
-{
-    matrix_steps(row, spec, problem, steps);
-}
-
 /* A walk in patches that suit both layouts. */
 static matrix_walk both_walks(const matrix *from, const matrix *to, ptx_val aligned)
 {

@@ -126,7 +126,7 @@ void zero_packing_steps(const kernel_row *row, const kernel_spec *spec, const ke
     for (int i = 0; i < steps->count; i++)
         step_from_workspace(&steps->at[i], QDNN_OPERAND_ZERO, from);
     const kernel_row *quantize = kernel_find_operation(KERNEL_QUANTIZE, plain);
-    quantize->operation->steps(quantize, &codes, &zeros, steps);
+    steps_add_operation(steps, quantize, &codes, &zeros);
     kernel_step *last = &steps->at[steps->count - 1];
     step_from_workspace(last, QDNN_OPERAND_X, from);
     step_with_operand(last, QDNN_OPERAND_CODES, QDNN_OPERAND_ZERO);

@@ -32,7 +32,7 @@
 #define EXPERTS_AND_PAIRS KERNEL_KEY(GATED), KERNEL_KEY(GROUPED), KERNEL_KEY(X_SHARE), KERNEL_KEY(ROW_WEIGHT)
 #define INTEGER_DOT                                                                                          \
     .describe = describe_int_dot, .is_empty = int_matmul_is_empty, .geometry = int_dot_geometry,             \
-    .emit = emit_int_dot, .steps = int_dot_steps
+    .emit = emit_int_dot
 #define INTEGER_PRODUCT                                                                                      \
     .describe = describe_int_matmul, .is_empty = int_matmul_is_empty, .bound = int_bound,                    \
     .geometry = int_geometry, .emit = emit_int_matmul, .steps = int_matmul_steps
@@ -52,12 +52,12 @@
     ROW_KEYS, KERNEL_KEY(NORM), KERNEL_KEY(WEIGHT), KERNEL_KEY(PLUS_ONE), KERNEL_KEY(SUM), KERNEL_KEY(BIAS)
 #define NORM_ROW                                                                                             \
     .describe = describe_norm, .is_a_kernel = norm_is_a_kernel, .is_empty = rows_are_empty,                  \
-    .complete = rows_complete, .geometry = norm_geometry, .emit = emit_norm, .steps = rows_steps
+    .complete = rows_complete, .geometry = norm_geometry, .emit = emit_norm
 #define POINTWISE_KEYS                                                                                       \
     ROW_KEYS, KERNEL_KEY(POINTWISE), KERNEL_KEY(FUNCTION), KERNEL_KEY(B), KERNEL_KEY(B_TYPE)
 #define POINTWISE_ROW                                                                                        \
     .describe = describe_pointwise, .is_a_kernel = pointwise_is_a_kernel, .is_empty = rows_are_empty,        \
-    .complete = rows_complete, .geometry = pointwise_geometry, .emit = emit_pointwise, .steps = rows_steps
+    .complete = rows_complete, .geometry = pointwise_geometry, .emit = emit_pointwise
 
 /* Rope, and KV caches. */
 #define KV_KEYS_AND_ROPE                                                                                     \
@@ -68,14 +68,14 @@
         KERNEL_KEY(VALUE_SIZE)
 #define ROPE_ROW                                                                                             \
     .describe = describe_rope, .is_a_kernel = rope_is_a_kernel, .is_empty = rope_is_empty,                   \
-    .complete = rope_complete, .geometry = rope_geometry, .emit = emit_rope, .steps = rope_steps
+    .complete = rope_complete, .geometry = rope_geometry, .emit = emit_rope
 
 /* Rows of a table by index: read, and written. */
 #define MOVED_ROWS                                                                                           \
     .describe = describe_move_rows,                                                                          \
     .keys = KERNEL_KEYS(KERNEL_KEY(FROM), KERNEL_KEY(TO), KERNEL_KEY(LANES), KERNEL_KEY(INDEX_TYPE)),        \
     .fixes = fix_move_rows, .is_a_kernel = copy_is_a_kernel, .is_empty = copy_is_empty,                      \
-    .complete = move_rows_complete, .geometry = copy_geometry, .steps = move_rows_steps
+    .complete = move_rows_complete, .geometry = copy_geometry
 
 #define ATTENTION_ROW                                                                                        \
     .describe = describe_attention, .is_a_kernel = attention_is_a_kernel, .is_empty = attention_is_empty,    \
@@ -156,22 +156,19 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                                       .is_empty = block_transpose_is_empty,
                                       .complete = block_transpose_complete,
                                       .geometry = block_transpose_geometry,
-                                      .emit = emit_block_transpose,
-                                      .steps = block_transpose_steps},
+                                      .emit = emit_block_transpose},
     [KERNEL_REPACK] = {.name = "repack",
                        .describe = describe_repack,
                        .keys = KERNEL_KEYS(CODES, KERNEL_KEY(TO_LAYOUT), KERNEL_KEY(TO_NIBBLE_ORDER),
                                            KERNEL_KEY(TO_CODE)),
                        .geometry = repack_geometry,
-                       .emit = emit_repack,
-                       .steps = repack_steps},
+                       .emit = emit_repack},
     [KERNEL_PREPACK] = {.name = "prepack",
                         .describe = describe_prepack,
                         .keys = KERNEL_KEYS(CODES, KERNEL_KEY(REDUCTION), KERNEL_KEY(UNPACK)),
                         .is_a_kernel = prepack_is_a_kernel,
                         .geometry = prepack_geometry,
-                        .emit = emit_prepack,
-                        .steps = prepack_steps},
+                        .emit = emit_prepack},
     [KERNEL_MATMUL] = {.name = "matmul",
                        .describe = describe_matmul,
                        .keys = KERNEL_KEYS(PRODUCT_KEYS, STORED, CODES),
@@ -338,16 +335,14 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                       .is_empty = select_is_empty,
                       .complete = route_complete,
                       .geometry = route_geometry,
-                      .emit = emit_route,
-                      .steps = route_steps},
+                      .emit = emit_route},
     [KERNEL_COMBINE] = {.name = "combine",
                         .describe = describe_combine,
                         .keys = KERNEL_KEYS(KERNEL_KEY(DATA), KERNEL_KEY(OUTPUT), KERNEL_KEY(CHOSEN),
                                             KERNEL_KEY(RESIDUAL)),
                         .is_empty = select_is_empty,
                         .geometry = combine_geometry,
-                        .emit = emit_combine,
-                        .steps = combine_steps},
+                        .emit = emit_combine},
     [KERNEL_NORM] = {.name = "norm", .keys = KERNEL_KEYS(NORM_KEYS), .fixes = fix_norm, NORM_ROW},
     [KERNEL_NORM_QUANTIZED] = {.name = "norm_quantized",
                                .keys = KERNEL_KEYS(NORM_KEYS, QUANTIZED_ROWS),
@@ -382,8 +377,7 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
                      .is_empty = copy_is_empty,
                      .complete = copy_complete,
                      .geometry = copy_geometry,
-                     .emit = emit_copy,
-                     .steps = copy_steps},
+                     .emit = emit_copy},
     [KERNEL_GATHER] = {.name = "gather", MOVED_ROWS, .emit = emit_gather},
     [KERNEL_SCATTER] = {.name = "scatter", MOVED_ROWS, .emit = emit_scatter},
     [KERNEL_ATTENTION] = {.name = "attention",
@@ -400,5 +394,4 @@ const operation_row operation_rows[KERNEL_OPERATIONS] = {
     [KERNEL_TRANSPOSE] = {.name = "transpose_bytes",
                           .describe = describe_transpose,
                           .geometry = transpose_geometry,
-                          .emit = emit_transpose,
-                          .steps = transpose_steps}};
+                          .emit = emit_transpose}};

@@ -105,7 +105,5 @@ ROWS_OPERATION(pointwise)
 #undef ROWS_OPERATION
 void rows_complete(const kernel_spec *spec, kernel_problem *problem);
 bool rows_are_empty(const kernel_problem *problem);
-void rows_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                kernel_steps *steps);
 
 #endif

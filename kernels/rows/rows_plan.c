@@ -30,15 +30,6 @@ kernel_geometry pointwise_geometry(const kernel_row *row, const kernel_spec *spe
     return geometry_of(spec, rows_have_one_scale(spec), false);
 }
 
-void rows_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                kernel_steps *steps)
-{
-    const kernel_operation operation = kernel_operation_of(row);
-    const bool is_norm = operation == KERNEL_NORM || operation == KERNEL_NORM_QUANTIZED;
-    const row_shape s = row_shape_of(spec, is_norm || rows_have_one_scale(spec));
-    step_follows_rows(steps_add(steps, row, spec, problem), 0, spec->rows.heads * s.parts, s.block / s.lanes);
-}
-
 /* ---- What is possible ---- */
 
 bool rows_can_quantize(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)

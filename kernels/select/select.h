@@ -141,13 +141,9 @@ bool route_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *err
 kernel_describes describe_route;
 void route_fix(kernel_spec *spec);
 void route_complete(const kernel_spec *spec, kernel_problem *problem);
-void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                 kernel_steps *steps);
 
 kernel_describes describe_combine;
 kernel_geometry combine_geometry(const kernel_row *row, const kernel_spec *spec);
 void emit_combine(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
-void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps);
 
 #endif

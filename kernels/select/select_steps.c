@@ -40,9 +40,7 @@ static kernel_step *add_phase(const kernel_row *row, const kernel_spec *spec, co
 {
     kernel_spec of_phase = *spec;
     of_phase.select.phase = phase;
-    kernel_step *step = steps_add(steps, row, &of_phase, problem);
-    step_follows_rows(step, 0, 1, 1);
-    return step;
+    return steps_add(steps, row, &of_phase, problem);
 }
 
 /* ---- Top-k ---- */
@@ -227,12 +225,6 @@ void route_complete(const kernel_spec *spec, kernel_problem *problem)
     problem->rows = problem->m;
 }
 
-void route_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                 kernel_steps *steps)
-{
-    step_follows_rows(steps_add(steps, row, spec, problem), 0, 1, ROUTE_WARPS);
-}
-
 /* ---- Combining ---- */
 
 void describe_combine(kernel_description *d, const kernel_row *row, const kernel_spec *spec)
@@ -246,10 +238,4 @@ void describe_combine(kernel_description *d, const kernel_row *row, const kernel
     describe_read(d, QDNN_OPERAND_ROW_WEIGHT, element_type_of(QDNN_DATA_F32),
                   rule_times(rule_number(NUMBER_M), slots));
     describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output), n);
-}
-
-void combine_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps)
-{
-    step_follows_rows(steps_add(steps, row, spec, problem), 0, 1, 1);
 }

@@ -331,6 +331,5 @@ void softmax_steps(const kernel_row *row, const kernel_spec *spec, const kernel_
     const uint64_t rounds = ceil_div(problem->columns, ROUND);
     best.select.rounds = rounds <= ROUNDS_MAX ? rounds : 0;
     best.select.staged = rounds > ROUNDS_MAX && problem->columns <= STAGED_MAX;
-    kernel_step *step = steps_add(steps, row, &best, problem);
-    step_follows_rows(step, 0, 1, best.select.rounds ? SELECT_WARPS : 1);
+    steps_add(steps, row, &best, problem);
 }

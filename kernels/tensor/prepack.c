@@ -185,9 +185,3 @@ kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec)
                                  : (kernel_geometry){.block = PREPACK_THREADS,
                                                      .grid = {rule_least(blocks, rule_constant(INT32_MAX))}};
 }
-
-void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps)
-{
-    steps_add(steps, row, spec, problem);
-}

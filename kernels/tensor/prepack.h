@@ -37,7 +37,5 @@ void prepack_plain_unpack(ptx_builder *b, const packing *p, ptx_val step);
 bool prepack_is_a_kernel(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size);
 void emit_prepack(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 kernel_geometry prepack_geometry(const kernel_row *row, const kernel_spec *spec);
-void prepack_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                   kernel_steps *steps);
 
 #endif

@@ -492,15 +492,9 @@ static void stream_steps(const kernel_row *row, const kernel_spec *spec, const k
     if (spec->product.grouped)
         routes_steps(kernel_find("route_rows"), spec, problem, steps);
     const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
-    if (strips > 0) {
-        kernel_step *sum = steps_add(steps, row, &first, problem);
-        if (!spec->product.grouped)
-            step_follows_rows(sum, 1, 1, spec->product.tile_rows);
-        step_with_partials(sum, sums);
-    }
-    kernel_step *join = steps_add(steps, row, &second, problem);
-    step_follows_rows(join, 1, 1, second.product.tile_rows);
-    step_with_partials(join, sums);
+    if (strips > 0)
+        step_with_partials(steps_add(steps, row, &first, problem), sums);
+    step_with_partials(steps_add(steps, row, &second, problem), sums);
 }
 
 const gemm_kernel gemm_stream = {.block = STREAM_THREADS,

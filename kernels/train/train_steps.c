@@ -134,7 +134,7 @@ static void add_absmax(const kernel_spec *spec, const kernel_problem *problem, u
     absmax.stored.group_size = spec->stored.group_size;
     absmax.stored.channels = spec->stored.channels;
     absmax.quantize.floor = 0;
-    row->operation->steps(row, &absmax, problem, steps);
+    steps_add_operation(steps, row, &absmax, problem);
     *at = aligned(steps->workspace);
     steps->workspace = *at + aligned(groups * sizeof(float));
     step_from_workspace(&steps->at[steps->count - 1], QDNN_OPERAND_SCALE, *at);
