@@ -32,9 +32,9 @@ typedef enum { KERNEL_K_COLUMNS, KERNEL_K_ROWS } kernel_reduction;
 
 /* The kernels that compute a product. These follow the exact contract, and all give the same bits: */
 typedef enum {
-    KERNEL_PRODUCT_STAGED,   /* weights go through shared memory as f32: any format, any shape */
-    KERNEL_PRODUCT_GEMV,     /* few rows, codes along K: weights are decoded in registers */
-    KERNEL_PRODUCT_RAGGED,   /* like GEMV and BLOCKS, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
+    KERNEL_PRODUCT_STAGED, /* weights go through shared memory as f32: any format, any shape */
+    KERNEL_PRODUCT_GEMV,   /* few rows, codes along K: weights are decoded in registers */
+    KERNEL_PRODUCT_RAGGED, /* like GEMV and BLOCKS, for rows that do not fill 16 bytes and codes of 3, 5, 6 bits */
     KERNEL_PRODUCT_BLOCKS,   /* few rows, GGUF blocks: decoded in registers */
     KERNEL_PRODUCT_TERNARY,  /* like BLOCKS, for TQ1_0 */
     KERNEL_PRODUCT_COLUMNS,  /* few rows, weights [K, N]: decoded in registers */
@@ -652,6 +652,13 @@ typedef struct kernel_problem {
     float lora_scale;
     qdnnDataType_t lora_type; /* type of A and B: F32, F16, BF16 */
 } kernel_problem;
+
+/* A product's extents, from its problem. */
+typedef struct kernel_shape {
+    uint64_t k, outputs; /* of the weights */
+    uint64_t n;          /* of y: half of outputs for gated pairs */
+} kernel_shape;
+kernel_shape kernel_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 
 /* Problems by name (sizes.c), as in "m=64": the sizes that are not given are 1, strides those of packed rows. A
  * convolution has images, channels, outputs, height, width, stride, padding and dilation instead of rows and columns.

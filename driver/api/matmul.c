@@ -104,22 +104,23 @@ static int64_t rows_of(const struct qdnnTensorDescriptor *t)
 }
 
 /* The elements of a row are contiguous; rows may have gaps between them, all of the same size. */
-static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescriptor *t, int64_t *stride)
+static qdnnStatus_t find_stride(const char *name, const struct qdnnTensorDescriptor *t, uint64_t *stride)
 {
     const int last = t->rank - 1;
     bool even = t->dims[last] <= 1 || t->strides[last] == 1;
-    *stride = t->dims[last];
-    int64_t next = -1; /* the stride that the previous dimension must have */
+    int64_t rows = t->dims[last],
+            next = -1; /* between rows; the stride that the previous dimension must have */
     for (int i = last - 1; i >= 0; i--) {
         if (t->dims[i] <= 1)
             continue;
         if (next < 0)
-            *stride = t->strides[i];
+            rows = t->strides[i];
         else
             even = even && t->strides[i] == next;
         next = t->strides[i] * t->dims[i];
     }
-    if (even && (rows_of(t) <= 1 || *stride >= t->dims[last]))
+    *stride = (uint64_t)rows;
+    if (even && (rows_of(t) <= 1 || rows >= t->dims[last]))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED,
                       "the strides of %s do not describe contiguous rows at equal distances; fix: make the "
@@ -160,48 +161,81 @@ static qdnnStatus_t find_matrix(matmul_call *c)
                           "w has %lld matrices, and QDNN_MATMUL_EXPERTS is %lld; they must be the same",
                           (long long)w->dims[0], (long long)experts);
     CHECK_STATUS(request_check_packed(w));
-    c->shape.experts = experts;
     /* next to x in FP8, FP8 means the type of the codes; a request has a floating-point type there */
     const qdnnDataType_t type = matmul_x_fp8(c) && matmul_type_is_fp8(w->type) ? QDNN_DATA_F16 : w->type;
     return tensor_set(&c->matrix, type, 2, w->dims + rank - 2, NULL);
 }
 
-static qdnnStatus_t find_outputs(matmul_call *c)
+/* Translates the descriptor into settings of kernels. */
+static kernel_spec spec_of(const matmul_call *c)
 {
-    matmul_shape *s = &c->shape;
-    bool gated = c->matmul->values[QDNN_MATMUL_GATED];
-    if (gated && s->outputs % 2 != 0)
+    const int64_t *value = c->matmul->values;
+    kernel_spec spec = kernel_spec_default();
+    spec.epilogue.output = c->y->type;
+    spec.product.reduction = value[QDNN_MATMUL_TRANSPOSE_W] ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
+    spec.epilogue.alpha = (qdnnAlpha_t)value[QDNN_MATMUL_ALPHA];
+    spec.epilogue.bias = (int)value[QDNN_MATMUL_BIAS_TYPE];
+    spec.epilogue.activation = (qdnnActivation_t)value[QDNN_MATMUL_ACTIVATION];
+    spec.epilogue.gated = (int)value[QDNN_MATMUL_GATED];
+    spec.epilogue.residual = (int)value[QDNN_MATMUL_RESIDUAL];
+    spec.product.grouped = value[QDNN_MATMUL_EXPERTS] > 0;
+    spec.product.x_share = (uint64_t)value[QDNN_MATMUL_SLOTS];
+    spec.epilogue.row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
+    spec.epilogue.addend = value[QDNN_MATMUL_LORA_RANK] > 0;
+    spec.product.x_fp8 = (int)matmul_x_fp8(c);
+    spec.product.x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
+    spec.data = spec.product.x_fp8 ? QDNN_DATA_F16 : c->x->type; /* F16: the type in the tiles on most SMs */
+    return spec;
+}
+
+/* Their strides are not known yet; neither is whether the two fit together. */
+static kernel_problem problem_of(const matmul_call *c)
+{
+    const int64_t *value = c->matmul->values;
+    return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
+                            .columns = (uint64_t)c->matrix.dims[1],
+                            .multiprocessors = c->problem.multiprocessors,
+                            .m = (uint64_t)(rows_of(c->x) * value[QDNN_MATMUL_SLOTS]),
+                            .experts = (uint64_t)value[QDNN_MATMUL_EXPERTS],
+                            .quantizes = value[QDNN_MATMUL_QUANTIZE_X] ? c->x->type : (qdnnDataType_t)0,
+                            .alpha = c->matmul->alpha,
+                            .lora_rank = (uint64_t)value[QDNN_MATMUL_LORA_RANK],
+                            .lora_scale = c->matmul->lora_scale,
+                            .lora_type = (qdnnDataType_t)value[QDNN_MATMUL_LORA_TYPE]};
+}
+
+static qdnnStatus_t check_shape(const matmul_call *c)
+{
+    const struct qdnnTensorDescriptor *x = c->x, *y = c->y;
+    const kernel_shape *s = &c->shape;
+    const uint64_t x_columns = (uint64_t)x->dims[x->rank - 1], y_columns = (uint64_t)y->dims[y->rank - 1];
+    if (c->spec.epilogue.gated && s->outputs % 2 != 0)
         return qdnn_error(
             QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-            "QDNN_MATMUL_GATED is 1, and w has %lld outputs; it must have an even number, a and b",
-            (long long)s->outputs);
-    s->n = gated ? s->outputs / 2 : s->outputs;
-    return QDNN_STATUS_SUCCESS;
+            "QDNN_MATMUL_GATED is 1, and w has %llu outputs; it must have an even number, a and b",
+            (unsigned long long)s->outputs);
+    if (x_columns != s->k)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+                          "x has rows of %llu, w a K of %llu; they must be the same",
+                          (unsigned long long)x_columns, (unsigned long long)s->k);
+    if (y_columns != s->n || (uint64_t)rows_of(y) != c->problem.m)
+        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "y is [%lld, %llu]; it must be [%llu, %llu]",
+                          (long long)rows_of(y), (unsigned long long)y_columns,
+                          (unsigned long long)c->problem.m, (unsigned long long)s->n);
+    if (!matmul_type_is_fp8(x->type))
+        CHECK_STATUS(check_type("x", x->type));
+    return check_type("y", y->type);
 }
 
 static qdnnStatus_t find_shape(matmul_call *c)
 {
-    const struct qdnnTensorDescriptor *x = c->x, *y = c->y;
-    matmul_shape *s = &c->shape;
-    bool transposed = c->matmul->values[QDNN_MATMUL_TRANSPOSE_W];
     CHECK_STATUS(find_matrix(c));
-    s->m = rows_of(x) * c->matmul->values[QDNN_MATMUL_SLOTS];
-    s->outputs = c->matrix.dims[!transposed];
-    s->k = c->matrix.dims[transposed];
-    CHECK_STATUS(find_outputs(c));
-    if (x->dims[x->rank - 1] != s->k)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-                          "x has rows of %lld, w a K of %lld; they must be the same",
-                          (long long)x->dims[x->rank - 1], (long long)s->k);
-    if (y->dims[y->rank - 1] != s->n || rows_of(y) != s->m)
-        return qdnn_error(QDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "y is [%lld, %lld]; it must be [%lld, %lld]",
-                          (long long)rows_of(y), (long long)y->dims[y->rank - 1], (long long)s->m,
-                          (long long)s->n);
-    if (!matmul_type_is_fp8(x->type))
-        CHECK_STATUS(check_type("x", x->type));
-    CHECK_STATUS(check_type("y", y->type));
-    CHECK_STATUS(find_stride("x", x, &s->x_stride));
-    return find_stride("y", y, &s->y_stride);
+    c->spec = spec_of(c);
+    c->problem = problem_of(c);
+    c->shape = kernel_shape_of(&c->spec, &c->problem);
+    CHECK_STATUS(check_shape(c));
+    CHECK_STATUS(find_stride("x", c->x, &c->problem.x_stride));
+    return find_stride("y", c->y, &c->problem.y_stride);
 }
 
 /* ---- Plans ---- */
@@ -244,9 +278,9 @@ static void describe(qdnnPlan_t plan, const matmul_call *c, const matmul_way *wa
                         reason_of(plan->handle, c, way));
     if (way != &matmul_cublas)
         snprintf(plan->choice + used, sizeof plan->choice - (size_t)used,
-                 "; kernel %s with tiles of %llu rows, for up to %lld rows%s on %d multiprocessors", kernel,
-                 (unsigned long long)r->spec.product.tile_rows, (long long)c->shape.m,
-                 c->shape.experts ? " sorted by expert" : "", r->problem.multiprocessors);
+                 "; kernel %s with tiles of %llu rows, for up to %llu rows%s on %d multiprocessors", kernel,
+                 (unsigned long long)r->spec.product.tile_rows, (unsigned long long)c->problem.m,
+                 c->problem.experts ? " sorted by expert" : "", r->problem.multiprocessors);
     plan->info.choice = plan->choice;
 }
 
@@ -255,12 +289,11 @@ static qdnnStatus_t make_plan(qdnnHandle_t handle, const matmul_call *c, const m
 {
     qdnnPlan_t plan = NULL;
     CHECK_STATUS(plan_new(handle,
-                          way == &matmul_cublas
-                              ? "quant.matmul"
-                              : kernel_operation_name(r->row, &r->spec, (uint64_t)c->shape.m),
+                          way == &matmul_cublas ? "quant.matmul"
+                                                : kernel_operation_name(r->row, &r->spec, c->problem.m),
                           &plan));
     plan->takes_rows = !r->problem.quantizes || way == &matmul_cublas;
-    plan->rows = (uint64_t)c->shape.m;
+    plan->rows = c->problem.m;
     plan->info.choice = way->choice;
     plan_typed(plan, QDNN_OPERAND_X, c->x->type);
     plan_typed(plan, QDNN_OPERAND_Y, c->y->type);
@@ -321,7 +354,7 @@ qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan
 {
     request r;
     bool pushed;
-    call->multiprocessors = handle->context->device.multiprocessors;
+    call->problem.multiprocessors = handle->context->device.multiprocessors;
     CHECK_STATUS(find_shape(call));
     const matmul_way *way = way_of(handle, call);
     CHECK_STATUS(check_prepacked(call, way));

@@ -4,21 +4,15 @@
 
 #include "driver/api/plan.h"
 
-typedef struct matmul_shape {
-    int64_t m, n, k;            /* n is that of y */
-    int64_t outputs;            /* rows of the weights: n, or 2n for gated pairs */
-    int64_t x_stride, y_stride; /* elements from one row to the next */
-    int64_t experts;            /* 0: the product is not grouped */
-} matmul_shape;
-
 /* The arguments of a call, checked individually and against each other. */
 typedef struct matmul_call {
     const struct qdnnMatmulDescriptor *matmul;
     const struct qdnnTensorDescriptor *x, *w, *y; /* w: as passed by the caller */
     struct qdnnTensorDescriptor matrix; /* the weights of one expert, or all of them: two dimensions */
     const struct qdnnQuantDescriptor *quant;
-    matmul_shape shape;
-    int multiprocessors; /* of the handle's device */
+    kernel_spec spec; /* the product and what follows it; the weights' part is made by their request */
+    kernel_problem problem;
+    kernel_shape shape; /* of the two */
 } matmul_call;
 
 /* A way to compute a product. It first checks for what it does not support and makes its requests, which
@@ -39,7 +33,7 @@ const char *tensor_bits_on(int sm);
 bool tensor_has_type(int sm, qdnnDataType_t x);
 
 /* Whether flat groups allow the codes to be prepacked. */
-qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k);
+qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, uint64_t k);
 
 /* matmul_exact.c: shared by the ways that use our own kernels. `choose` selects the kernel. */
 typedef void matmul_choice(const matmul_call *call, const kernel_row *row, const kernel_problem *problem,
@@ -50,7 +44,7 @@ qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *call, const request
 /* matmul.c: the FP8 type that x has or is quantized to; 0: neither. */
 qdnnDataType_t matmul_x_fp8(const matmul_call *call);
 bool matmul_type_is_fp8(qdnnDataType_t type);
-/* What a call asks for in mode exact, without a device: call->multiprocessors says for which the kernel is chosen. */
+/* What a call asks for in mode exact, without a device: call->problem.multiprocessors says for which the kernel is chosen. */
 qdnnStatus_t matmul_exact_request(matmul_call *call, request *out);
 /* Checks the shapes and creates the plan, once all arguments are known to be present. */
 qdnnStatus_t matmul_create_plan(qdnnHandle_t handle, matmul_call *call, qdnnPlan_t *plan);

@@ -82,7 +82,7 @@ static size_t scratch_bytes(const context *c)
     return (size_t)(c->device.major >= 9 ? 32 : 4) << 20;
 }
 
-static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const matmul_shape *s, bool transposed,
+static void set_gemm(qdnnPlan_t plan, const cublas_api *api, const kernel_shape *s, bool transposed,
                      qdnnDataType_t type, qdnnDataType_t y_type, size_t weights_bytes)
 {
     plan_gemm gemm = {.api = api,
@@ -106,32 +106,33 @@ static qdnnStatus_t check_cublas_type(qdnnDataType_t type)
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "x and w are f64; a product takes f32, f16 or bf16");
 }
 
-static void need_matrix(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t type, int64_t rows,
-                        int64_t columns)
+static void need_matrix(qdnnPlan_t plan, qdnnOperand_t operand, qdnnDataType_t type, uint64_t rows,
+                        uint64_t columns)
 {
     unsigned bytes = (unsigned)data_type_bits(type) / 8;
     plan_needs(plan, operand,
                (kernel_operand){.reads = operand == QDNN_OPERAND_X,
                                 .writes = operand == QDNN_OPERAND_Y,
                                 .align = bytes,
-                                .bytes = (uint64_t)rows * (uint64_t)columns * bytes});
+                                .bytes = rows * columns * bytes});
 }
 
 /* ---- What is not supported ---- */
 
-static qdnnStatus_t check_size(const char *name, int64_t size)
+static qdnnStatus_t check_size(const char *name, uint64_t size)
 {
     if (size <= INT_MAX)
         return QDNN_STATUS_SUCCESS;
-    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %lld; it must be below 2^31", name,
-                      (long long)size);
+    return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "%s is %llu; it must be below 2^31", name,
+                      (unsigned long long)size);
 }
 
-static qdnnStatus_t check_shape(const matmul_shape *s)
+static qdnnStatus_t check_shape(const matmul_call *c)
 {
+    const kernel_shape *s = &c->shape;
     if (s->k == 0)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND, "K is 0; it must be at least 1");
-    CHECK_STATUS(check_size("M", s->m));
+    CHECK_STATUS(check_size("M", c->problem.m));
     CHECK_STATUS(check_size("N", s->n));
     return check_size("K", s->k);
 }
@@ -185,7 +186,7 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(request_make(KERNEL_DEQUANTIZE, &c->matrix, c->quant, out));
     CHECK_STATUS(check_only_product(c->matmul));
-    CHECK_STATUS(check_shape(&c->shape));
+    CHECK_STATUS(check_shape(c));
     CHECK_STATUS(check_types(c));
     return check_cublas_type(out->spec.data);
 }
@@ -193,14 +194,15 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 /* The weights are dequantized into the workspace, from which the product reads them. */
 static qdnnStatus_t fill(qdnnPlan_t plan, const matmul_call *c, const request *weights)
 {
-    const matmul_shape *s = &c->shape;
+    const kernel_shape *s = &c->shape;
+    const uint64_t m = c->problem.m;
     const cublas_api *api;
     CHECK_STATUS(open_cublas(plan->handle, &api));
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, weights->operands[i]);
-    need_matrix(plan, QDNN_OPERAND_X, c->x->type, s->m, s->k);
-    need_matrix(plan, QDNN_OPERAND_Y, c->y->type, s->m, s->n);
-    if (s->m == 0 || s->n == 0)
+    need_matrix(plan, QDNN_OPERAND_X, c->x->type, m, s->k);
+    need_matrix(plan, QDNN_OPERAND_Y, c->y->type, m, s->n);
+    if (m == 0 || s->n == 0)
         return QDNN_STATUS_SUCCESS;
     CHECK_STATUS(plan_add(plan, weights, QDNN_OPERAND_Y));
     set_gemm(plan, api, s, c->matmul->values[QDNN_MATMUL_TRANSPOSE_W], c->x->type, c->y->type,

@@ -3,45 +3,6 @@
 
 #include <limits.h>
 
-/* Translates the descriptor into settings of kernels. */
-static void set_choices(const matmul_call *c, kernel_spec *spec)
-{
-    const int64_t *value = c->matmul->values;
-    spec->data = c->x->type;
-    spec->epilogue.output = c->y->type;
-    spec->product.reduction = value[QDNN_MATMUL_TRANSPOSE_W] ? KERNEL_K_COLUMNS : KERNEL_K_ROWS;
-    spec->epilogue.alpha = (qdnnAlpha_t)value[QDNN_MATMUL_ALPHA];
-    spec->epilogue.bias = (int)value[QDNN_MATMUL_BIAS_TYPE];
-    spec->epilogue.activation = (qdnnActivation_t)value[QDNN_MATMUL_ACTIVATION];
-    spec->epilogue.gated = (int)value[QDNN_MATMUL_GATED];
-    spec->epilogue.residual = (int)value[QDNN_MATMUL_RESIDUAL];
-    spec->product.grouped = value[QDNN_MATMUL_EXPERTS] > 0;
-    spec->product.x_share = (uint64_t)value[QDNN_MATMUL_SLOTS];
-    spec->epilogue.row_weight = (int)value[QDNN_MATMUL_ROW_WEIGHT];
-    spec->epilogue.addend = value[QDNN_MATMUL_LORA_RANK] > 0;
-    spec->product.x_fp8 = (int)matmul_x_fp8(c);
-    spec->product.x_scale = value[QDNN_MATMUL_X_SCALE] || value[QDNN_MATMUL_QUANTIZE_X];
-    if (spec->product.x_fp8)
-        spec->data = QDNN_DATA_F16; /* the type in the tiles on most SMs */
-}
-
-static kernel_problem problem_of(const matmul_call *c)
-{
-    return (kernel_problem){.rows = (uint64_t)c->matrix.dims[0],
-                            .columns = (uint64_t)c->matrix.dims[1],
-                            .multiprocessors = c->multiprocessors,
-                            .m = (uint64_t)c->shape.m,
-                            .x_stride = (uint64_t)c->shape.x_stride,
-                            .y_stride = (uint64_t)c->shape.y_stride,
-                            .experts = (uint64_t)c->shape.experts,
-                            .quantizes =
-                                c->matmul->values[QDNN_MATMUL_QUANTIZE_X] ? c->x->type : (qdnnDataType_t)0,
-                            .alpha = c->matmul->alpha,
-                            .lora_rank = (uint64_t)c->matmul->values[QDNN_MATMUL_LORA_RANK],
-                            .lora_scale = c->matmul->lora_scale,
-                            .lora_type = (qdnnDataType_t)c->matmul->values[QDNN_MATMUL_LORA_TYPE]};
-}
-
 static qdnnStatus_t check_experts(const matmul_call *c)
 {
     const int64_t *value = c->matmul->values;
@@ -51,10 +12,10 @@ static qdnnStatus_t check_experts(const matmul_call *c)
             "QDNN_MATMUL_LORA_RANK is %lld, and QDNN_MATMUL_EXPERTS %lld; fix: LoRA takes one matrix of "
             "weights: set one of the two to 0",
             (long long)value[QDNN_MATMUL_LORA_RANK], (long long)value[QDNN_MATMUL_EXPERTS]);
-    if (value[QDNN_MATMUL_EXPERTS] && c->shape.m > INT_MAX)
+    if (value[QDNN_MATMUL_EXPERTS] && c->problem.m > INT_MAX)
         return qdnn_error(QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                          "x has %lld rows; a grouped product takes fewer than 2^31; fix: several calls",
-                          (long long)c->shape.m);
+                          "x has %llu rows; a grouped product takes fewer than 2^31; fix: several calls",
+                          (unsigned long long)c->problem.m);
     if (value[QDNN_MATMUL_SLOTS] > 1 && !value[QDNN_MATMUL_EXPERTS])
         return qdnn_error(
             QDNN_STATUS_BAD_PARAM,
@@ -78,15 +39,16 @@ static void choose_kernel(const matmul_call *c, const kernel_row *row, const ker
 /* Checks that the intermediate x A, and A and B themselves, are not too large. */
 static qdnnStatus_t check_lora(const matmul_call *c)
 {
-    const int64_t rank = c->matmul->values[QDNN_MATMUL_LORA_RANK], most = INT64_C(1) << 58;
-    const int64_t sizes[] = {c->shape.m, c->shape.k, c->shape.outputs};
+    const uint64_t rank = c->problem.lora_rank, most = UINT64_C(1) << 58;
+    const uint64_t sizes[] = {c->problem.m, c->shape.k, c->shape.outputs};
     for (int i = 0; i < 3; i++) {
-        int64_t elements;
+        uint64_t elements;
         if (__builtin_mul_overflow(sizes[i], rank, &elements) || elements >= most)
             return qdnn_error(
                 QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-                "QDNN_MATMUL_LORA_RANK is %lld, with %s = %lld; fix: use sizes whose product is below 2^58",
-                (long long)rank, (const char *const[]){"M", "K", "N"}[i], (long long)sizes[i]);
+                "QDNN_MATMUL_LORA_RANK is %llu, with %s = %llu; fix: use sizes whose product is below 2^58",
+                (unsigned long long)rank, (const char *const[]){"M", "K", "N"}[i],
+                (unsigned long long)sizes[i]);
     }
     return QDNN_STATUS_SUCCESS;
 }
@@ -108,8 +70,10 @@ qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request
     CHECK_STATUS(check_blocks(c, out));
     CHECK_STATUS(check_experts(c));
     CHECK_STATUS(check_lora(c));
-    set_choices(c, &out->spec);
-    out->problem = problem_of(c);
+    out->spec.data = c->spec.data;
+    out->spec.product = c->spec.product;
+    out->spec.epilogue = c->spec.epilogue;
+    out->problem = c->problem;
     choose(c, out->row, &out->problem, &out->spec);
     char reason[256];
     if (!kernel_spec_settle_kernel(out->row, &out->spec, reason, sizeof reason))
@@ -126,7 +90,7 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 qdnnStatus_t matmul_fill(qdnnPlan_t plan, const matmul_call *c, const request *r)
 {
     if (c->matmul->values[QDNN_MATMUL_CHECK_INDICES])
-        plan->checked_experts = (uint32_t)c->shape.experts;
+        plan->checked_experts = (uint32_t)c->problem.experts;
     for (int i = 0; i < QDNN_OPERAND_COUNT; i++)
         plan_needs(plan, (qdnnOperand_t)i, r->operands[i]);
     return plan_add(plan, r, PLAN_PLACES);

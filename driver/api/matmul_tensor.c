@@ -36,15 +36,15 @@ static const char *choice_on(int sm, bool fp8)
     return NULL;
 }
 
-static qdnnStatus_t check_size(const char *name, int64_t size)
+static qdnnStatus_t check_size(const char *name, uint64_t size)
 {
     if (size <= KERNEL_SIZE_32)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_BAD_PARAM_OUT_OF_BOUND,
-        "%s is %lld; on tensor cores it must be at most 2^31 - 2^16; fix: divide the product, or use "
+        "%s is %llu; on tensor cores it must be at most 2^31 - 2^16; fix: divide the product, or use "
         "QDNN_MATMUL_EXACT",
-        name, (long long)size);
+        name, (unsigned long long)size);
 }
 
 static qdnnStatus_t check_quantized(const matmul_call *c)
@@ -116,17 +116,17 @@ static qdnnStatus_t check_device(const context *c, qdnnDataType_t x)
 }
 
 /* Flat groups that continue from one column of y to the next would change in the middle of a step. */
-qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, int64_t k)
+qdnnStatus_t matmul_check_flat(const kernel_row *row, const kernel_spec *spec, uint64_t k)
 {
     if (kernel_columns_multiple(row) > 1) /* blocks contain their scales, so there are no groups */
         return QDNN_STATUS_SUCCESS;
     if (spec->stored.groups != QDNN_GROUPS_FLAT || spec->stored.channels == 1 ||
-        (uint64_t)k % spec->stored.group_size == 0)
+        k % spec->stored.group_size == 0)
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(
         QDNN_STATUS_NOT_SUPPORTED,
-        "K is %lld and the flat groups have %llu elements; prepacked weights need groups that divide K",
-        (long long)k, (unsigned long long)spec->stored.group_size);
+        "K is %llu and the flat groups have %llu elements; prepacked weights need groups that divide K",
+        (unsigned long long)k, (unsigned long long)spec->stored.group_size);
 }
 
 static void choose_kernel(const matmul_call *c, const kernel_row *row, const kernel_problem *problem,
@@ -139,7 +139,7 @@ static qdnnStatus_t prepare(const matmul_call *c, request *out)
 {
     CHECK_STATUS(check_x(c));
     CHECK_STATUS(check_fp8(c));
-    CHECK_STATUS(check_size("M", c->shape.m));
+    CHECK_STATUS(check_size("M", c->problem.m));
     CHECK_STATUS(check_size("N", c->shape.outputs));
     CHECK_STATUS(check_size("K", c->shape.k));
     CHECK_STATUS(matmul_prepare(c, choose_kernel, out));

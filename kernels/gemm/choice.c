@@ -56,7 +56,7 @@ static void choose_few_rows(const kernel_row *row, const kernel_problem *problem
     spec->product.tile_rows = rows_of_tile(kernel_rows_together(problem->m, problem->experts));
     for (size_t i = 0; i < sizeof few_rows / sizeof few_rows[0]; i++) {
         spec->product.kernel = few_rows[i];
-        if (gemm_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem)) {
+        if (kernel_shape_of(spec, problem).k > 0 && kernel_product_fits(row, spec, problem)) {
             choose_outputs(row, problem, spec);
             return;
         }
@@ -70,7 +70,7 @@ static void choose_tiles(const kernel_problem *problem, kernel_spec *spec)
 {
     enum { OUTPUTS = 8192, BLOCKS = 256, SPLIT_MAX = 8 };
     const uint64_t together = kernel_rows_together(problem->m, problem->experts),
-                   outputs = gemm_shape_of(spec, problem).outputs;
+                   outputs = kernel_shape_of(spec, problem).outputs;
     spec->product.kernel = KERNEL_PRODUCT_LANEWISE;
     spec->product.tile_rows = together > 64 ? 128 : together > 32 ? 64 : 32;
     const uint64_t down = ceil_div(problem->m, spec->product.tile_rows),

@@ -94,7 +94,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 static bool fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     const coding c = {row->format, spec};
-    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const kernel_shape shape = kernel_shape_of(spec, problem);
     const bool by_fours =
         format_is_plain(row->format) || spec->stored.layout == QDNN_LAYOUT_WORDS_INTERLEAVED;
     const bool rows_are_whole =

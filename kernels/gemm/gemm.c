@@ -30,11 +30,11 @@ bool gemm_is_ragged(const kernel_spec *spec)
     return spec->product.kernel == KERNEL_PRODUCT_RAGGED;
 }
 
-gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem)
+kernel_shape kernel_shape_of(const kernel_spec *spec, const kernel_problem *problem)
 {
     const bool by_columns = spec->product.reduction == KERNEL_K_COLUMNS;
-    gemm_shape s = {.k = by_columns ? problem->columns : problem->rows,
-                    .outputs = by_columns ? problem->rows : problem->columns};
+    kernel_shape s = {.k = by_columns ? problem->columns : problem->rows,
+                      .outputs = by_columns ? problem->rows : problem->columns};
     s.n = spec->epilogue.gated ? s.outputs / 2 : s.outputs;
     return s;
 }
@@ -151,7 +151,7 @@ uint64_t gemm_warps(const kernel_row *row, const kernel_spec *spec, const kernel
 {
     const gemm_kernel *kernel = kernel_of(row, spec);
     const uint64_t threads = kernel->block ? kernel->block : kernel->block_of(row, spec),
-                   across = ceil_div(gemm_shape_of(spec, problem).n, kernel->outputs(row, spec)),
+                   across = ceil_div(kernel_shape_of(spec, problem).n, kernel->outputs(row, spec)),
                    experts = problem->experts < problem->m ? problem->experts : problem->m;
     return across * (problem->experts ? experts : ceil_div(problem->m, spec->product.tile_rows)) * threads /
            WARP;
@@ -216,7 +216,7 @@ static void add_sums(const kernel_row *row, const kernel_spec *spec, const kerne
     step_with_partials(step, partials);
     step_with_partials(steps_add(steps, row, &join, problem), partials);
     const uint64_t end =
-        partials + spec->product.split * problem->m * gemm_shape_of(spec, problem).outputs * sizeof(float);
+        partials + spec->product.split * problem->m * kernel_shape_of(spec, problem).outputs * sizeof(float);
     steps->workspace = steps->workspace > end ? steps->workspace : end;
 }
 
@@ -229,7 +229,7 @@ typedef struct lora_space {
     uint64_t between, partials;
 } lora_space;
 
-static lora_space lora_space_of(const gemm_shape *shape, const kernel_problem *problem)
+static lora_space lora_space_of(const kernel_shape *shape, const kernel_problem *problem)
 {
     const uint64_t between = aligned(problem->m * shape->outputs * sizeof(float));
     return (lora_space){between, between + aligned(problem->m * problem->lora_rank * sizeof(float))};
@@ -262,7 +262,7 @@ static int add_plain(const kernel_problem *problem, kernel_spec spec, qdnnOperan
 
 static void add_lora(const kernel_spec *spec, const kernel_problem *problem, kernel_steps *steps)
 {
-    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const kernel_shape shape = kernel_shape_of(spec, problem);
     const lora_space space = lora_space_of(&shape, problem);
     kernel_spec plain = kernel_spec_default();
     steps->workspace = space.partials;
@@ -294,7 +294,7 @@ static void bound_quantized(const kernel_spec *spec, const kernel_problem *probl
     operands[QDNN_OPERAND_X] = (kernel_operand){.reads = true,
                                                 .align = align,
                                                 .bytes = problem->m / spec->product.x_share *
-                                                         gemm_shape_of(spec, problem).k * align};
+                                                         kernel_shape_of(spec, problem).k * align};
     operands[QDNN_OPERAND_X_SCALE] = (kernel_operand){0};
 }
 
@@ -305,7 +305,7 @@ void gemm_bound(const kernel_spec *spec, const kernel_problem *problem,
         bound_quantized(spec, problem, operands);
     if (!problem->lora_rank)
         return;
-    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const kernel_shape shape = kernel_shape_of(spec, problem);
     const unsigned align = element_bytes(problem->lora_type);
     operands[QDNN_OPERAND_LORA_A] =
         (kernel_operand){.reads = true, .align = align, .bytes = shape.k * problem->lora_rank * align};
@@ -323,7 +323,7 @@ static row_codes add_quantize(const kernel_spec *spec, const kernel_problem *pro
     if (spec->product.grouped)
         steps->workspace = routes_bytes(problem, spec->product.tile_rows);
     return quantize_rows_steps(row, problem->quantizes, problem->m / spec->product.x_share,
-                               gemm_shape_of(spec, problem).k, steps);
+                               kernel_shape_of(spec, problem).k, steps);
 }
 
 /* Makes the steps from number `first` on take x and its scales from where they were quantized to. */
@@ -338,7 +338,7 @@ static void take_quantized(const row_codes *x, int first, kernel_steps *steps)
 void gemm_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                 kernel_steps *steps)
 {
-    gemm_shape shape = gemm_shape_of(spec, problem);
+    kernel_shape shape = kernel_shape_of(spec, problem);
     kernel_spec own = *spec;
     if (shape.n == 0)
         return;

@@ -23,12 +23,6 @@
 
 #include "kernels/operations.h"
 
-/* The shape of a product in terms of its weights. */
-typedef struct gemm_shape {
-    uint64_t k, outputs; /* of the weights */
-    uint64_t n;          /* of y: half of outputs for gated pairs */
-} gemm_shape;
-gemm_shape gemm_shape_of(const kernel_spec *spec, const kernel_problem *problem);
 /* Whether rows of weights may begin anywhere. */
 bool gemm_is_ragged(const kernel_spec *spec);
 /* Warps of all its thread blocks. */

@@ -19,7 +19,7 @@ static uint64_t tile_cost(uint64_t rows)
 static uint64_t product_cost(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
     enum { TOGETHER = 2 };
-    const gemm_shape shape = gemm_shape_of(spec, problem);
+    const kernel_shape shape = kernel_shape_of(spec, problem);
     const uint64_t rows = spec->product.tile_rows,
                    per_expert = kernel_rows_together(problem->m, problem->experts),
                    experts = problem->experts < problem->m ? problem->experts : problem->m,
@@ -35,7 +35,7 @@ static uint64_t product_cost(const kernel_row *row, const kernel_spec *spec, con
 static void choose_tile(const kernel_row *row, const kernel_problem *problem, kernel_spec *spec)
 {
     const uint64_t most = kernel_tile_rows(row, kernel_rows_together(problem->m, problem->experts)),
-                   strips = ceil_div(gemm_shape_of(spec, problem).k, STRIP);
+                   strips = ceil_div(kernel_shape_of(spec, problem).k, STRIP);
     kernel_spec best = *spec;
     uint64_t least = UINT64_MAX;
     best.product.kernel = KERNEL_PRODUCT_TILE;

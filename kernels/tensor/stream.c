@@ -477,7 +477,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 static void stream_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                          kernel_steps *steps)
 {
-    gemm_shape shape = gemm_shape_of(spec, problem);
+    kernel_shape shape = kernel_shape_of(spec, problem);
     kernel_spec first = *spec, second = *spec;
     const uint64_t strips = (shape.k + STRIP - 1) / STRIP;
     first.epilogue.output = QDNN_DATA_F32;

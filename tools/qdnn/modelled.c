@@ -36,7 +36,7 @@ static qdnnStatus_t ask(question *q, int64_t m, const board *on, request *out)
                         .w = q->w.plain,
                         .y = q->y,
                         .quant = q->w.quant,
-                        .multiprocessors = on->multiprocessors};
+                        .problem.multiprocessors = on->multiprocessors};
     return status ? status : matmul_exact_request(&call, out);
 }
 
