@@ -9,6 +9,10 @@
  *   slow     ptxas' slow paths of div, sqrt and rcp are for numbers out of the ordinary range: never taken
  *   flow     what flows into a block flows out of it
  *
+ *   entered  a loop that a path of equal warps runs is entered at least once. Where the solution runs it in a
+ *            circle that nothing leads to, its blocks' votes are wrong (ptxas has peeled a trip off it, and
+ *            dropped lines from that copy): all is solved again without them
+ *
  * Least squares with these as equations, weighted by how far each can be trusted, over numbers >= 0. Where
  * several flows fit (a loop that ptxas has unrolled, and the rest of it), the one with the fewest
  * instructions is taken. */
@@ -36,6 +40,7 @@ typedef struct flow {
     double *g, *h, *x;
     int n, next_slack;
     bool *anchored; /* by block */
+    bool *circular; /* by loop: a solution ran it without entering it */
     bool solved;    /* equations are compared with the solution x, not added */
     double missed, counted;
 } flow;
@@ -201,6 +206,14 @@ static bool is_once(const sass_code *code, int b)
     return code->blocks[b].loop < 0;
 }
 
+static bool is_in_circle(const flow *f, int b)
+{
+    int loop = f->code->blocks[b].loop;
+    while (loop >= 0 && !f->circular[loop])
+        loop = f->code->loops[loop].parent;
+    return loop >= 0;
+}
+
 static void add_vote(flow *f, int b)
 {
     const sass_block *block = &f->code->blocks[b];
@@ -264,6 +277,42 @@ static void add_flow(flow *f, int b)
     }
 }
 
+/* ---- Loops ---- */
+
+static bool enters(const sass_code *code, const sass_edge *e, int loop)
+{
+    return e->to == code->loops[loop].head && !sass_in_loop(code, e->from, loop);
+}
+
+/* At least once; the slack is what is more. */
+static void add_entries(flow *f, int loop)
+{
+    const sass_code *code = f->code;
+    equation entries = {.rhs = f->scale};
+    for (int e = 0; e < code->n_edges; e++)
+        if (enters(code, &code->edges[e], loop))
+            add_term(&entries, code->n_blocks + e, 1);
+    add_term(&entries, f->next_slack++, -1);
+    add_equation(f, &entries, ANCHOR);
+}
+
+/* Finds loops that the solution runs, but hardly enters. False: there is no new one. */
+static bool find_circles(flow *f)
+{
+    const sass_code *code = f->code;
+    bool found = false;
+    for (int l = 0; l < code->n_loops; l++) {
+        double entries = 0;
+        for (int e = 0; e < code->n_edges; e++)
+            entries += enters(code, &code->edges[e], l) ? f->x[code->n_blocks + e] : 0;
+        if (f->circular[l] || f->x[code->loops[l].head] < 0.5 || entries > 0.5)
+            continue;
+        f->circular[l] = true;
+        found = true;
+    }
+    return found;
+}
+
 /* ---- All of it ---- */
 
 /* All equations; once to solve them, once to see how far they are met. */
@@ -278,10 +327,13 @@ static void set_up(flow *f, uint64_t warps)
     for (int b = 0; b < f->code->n_blocks; b++) {
         if (!f->code->blocks[b].reached || sass_calls_slow_path(last_of(f->code, b)))
             add_count(f, b, 0, ENTRY);
-        else if (!f->anchored[b])
+        else if (!f->anchored[b] && !is_in_circle(f, b))
             add_vote(f, b);
         add_flow(f, b);
     }
+    for (int l = 0; l < f->code->n_loops; l++)
+        if (f->circular[l])
+            add_entries(f, l);
 }
 
 /* A jump back costs a little, so that a loop is entered, not run in a circle that nothing leads to. */
@@ -318,22 +370,30 @@ static bool allocate(flow *f)
     f->h = calloc(n, sizeof *f->h);
     f->x = calloc(n, sizeof *f->x);
     f->anchored = calloc((size_t)f->code->n_blocks, sizeof *f->anchored);
-    return f->g && f->h && f->x && f->anchored;
+    f->circular = calloc((size_t)f->code->n_loops + 1, sizeof *f->circular);
+    return f->g && f->h && f->x && f->anchored && f->circular;
 }
 
-bool sass_solve(const sass_code *code, const uint64_t *lines, int n_lines, uint64_t warps, double *blocks,
-                double *edges, double *misfit)
+static bool solve_once(flow *f, uint64_t warps)
+{
+    memset(f->g, 0, (size_t)f->n * (size_t)f->n * sizeof *f->g);
+    memset(f->h, 0, (size_t)f->n * sizeof *f->h);
+    set_up(f, warps);
+    return solve(f);
+}
+
+bool sass_solve(const sass_code *code, const uint64_t *lines, int n_lines, uint64_t warps, bool merged,
+                double *blocks, double *edges, double *misfit)
 {
     flow f = {.code = code,
               .lines = lines,
               .n_lines = n_lines,
               .scale = warps ? (double)warps : 1,
               .n = code->n_blocks + code->n_edges};
-    f.n += count_slacks(&f);
-    bool ok = allocate(&f);
-    if (ok)
-        set_up(&f, warps);
-    ok = ok && solve(&f);
+    f.n += count_slacks(&f) + code->n_loops;
+    bool ok = allocate(&f) && solve_once(&f, warps);
+    while (ok && !merged && find_circles(&f))
+        ok = solve_once(&f, warps);
     f.solved = true;
     if (ok)
         set_up(&f, warps);
@@ -346,5 +406,6 @@ bool sass_solve(const sass_code *code, const uint64_t *lines, int n_lines, uint6
     free(f.h);
     free(f.x);
     free(f.anchored);
+    free(f.circular);
     return ok;
 }

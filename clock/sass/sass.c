@@ -236,7 +236,8 @@ static bool solve_path(const sass_code *code, const uint64_t *lines, int n_lines
     path->blocks = calloc((size_t)code->n_blocks + 1, sizeof *path->blocks);
     path->edges = calloc((size_t)code->n_edges + 1, sizeof *path->edges);
     if (!path->blocks || !path->edges ||
-        !sass_solve(code, lines, n_lines, path->warps, path->blocks, path->edges, &path->misfit))
+        !sass_solve(code, lines, n_lines, path->warps, path->merged, path->blocks, path->edges,
+                    &path->misfit))
         return false;
     for (int b = 0; b < code->n_blocks; b++)
         path->blocks[b] /= path->warps ? (double)path->warps : 1;
