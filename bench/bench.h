@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Prints a line of the table and records the figure for bench.json. The strings are copied. */
 void bench_report(const char *name, double value, const char *unit, const char *note);
@@ -21,6 +22,9 @@ void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* Whether what has this name belongs to the sample: one of QDNN_BENCH_ONE_IN=N (1: everything), by a hash of the name and of
  * QDNN_BENCH_SEED. */
 bool bench_is_sampled(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A hash of this program: what it has measured is of no use to another (clock/product/kept.h). 0: it cannot be read. */
+uint64_t bench_program(void);
 
 /* The path of a file in the same folder as bench.json. */
 void bench_beside(const char *name, char *path, size_t size);

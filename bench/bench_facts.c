@@ -6,7 +6,10 @@
  *   QDNN_BENCH_ROWS     1,64: numbers of rows; by default all that the shapes have
  *   QDNN_BENCH_SHAPES   all: the matrices of every model and all numbers of rows; by default a few of them
  *   QDNN_BENCH_ONE_IN   1000: a sample of them, by QDNN_BENCH_SEED
- *   QDNN_BENCH_FACTS    plan: what needs neither ptxas nor a run */
+ *   QDNN_BENCH_FACTS    plan: what needs neither ptxas nor a run
+ *
+ * Each kernel is run and assembled once, by two threads, and build/bench_facts.kept has what was found: a run of the same program that was
+ * ended goes on where it was. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,8 @@
 
 #include "bench/bench.h"
 #include "bench/facts/facts.h"
+#include "bench/sweep.h"
+#include "clock/product/kept.h"
 
 static const uint64_t all_rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 512, 2048, 4096};
 enum { ALL_ROWS = sizeof all_rows / sizeof *all_rows };
@@ -236,37 +241,134 @@ static void write_json(FILE *file, bool first, const row *r, const facts *f)
     fprintf(file, "}");
 }
 
-static void one(FILE *file, const row *r, totals *t)
+static bool is_asked_for(const row *r)
 {
+    return has_rows(r->m) && (all_shapes() || is_usual(r)) && is_sampled(r);
+}
+
+typedef struct report_job {
+    FILE *file;
+    totals totals;
+} report_job;
+
+static void one(const row *r, void *user)
+{
+    report_job *job = user;
     facts f;
     char why[256] = "";
-    if (!has_rows(r->m) || (!all_shapes() && !is_usual(r)) || !is_sampled(r))
-        return;
-    bench_progress("facts: %s %s M=%llu %llu x %llu on %s", r->format->name, facts_mode_name(r->mode),
-                   (unsigned long long)r->m, (unsigned long long)r->shape->n, (unsigned long long)r->shape->k,
-                   r->on->name);
     bool ok = facts_of(r->format, r->mode, r->m, r->shape, r->on, depth(), &f, why, sizeof why);
-    bench_progress("%s", "");
     print_name(r);
     if (!ok) { /* a gap is a fact too */
         printf("none: %s\n", why);
         return;
     }
-    if (file)
-        write_json(file, t->products == 0, r, &f);
-    count(t, &f);
+    if (job->file)
+        write_json(job->file, job->totals.products == 0, r, &f);
+    count(&job->totals, &f);
     print_plan(&f);
     print_code(&f, r->m);
     fflush(stdout);
 }
 
-static void every_row(FILE *file, const facts_format *format, const board *on, totals *t)
+static void every_row(const facts_format *format, const board *on, void (*visit)(const row *, void *),
+                      void *user)
 {
     for (int mode = 0; mode < FACTS_MODES; mode++)
-        for (int r = 0; r < ALL_ROWS; r++)
-            for (int s = 0; s < facts_shape_count(); s++)
-                one(file, &(row){format, (facts_mode)mode, all_rows[r], facts_shape_at(s), on}, t);
+        for (int m = 0; m < ALL_ROWS; m++)
+            for (int s = 0; s < facts_shape_count(); s++) {
+                const row r = {format, (facts_mode)mode, all_rows[m], facts_shape_at(s), on};
+                if (is_asked_for(&r))
+                    visit(&r, user);
+            }
 }
+
+static void every_product(void (*visit)(const row *, void *), void *user)
+{
+    for (int b = 0; b < board_count(); b++)
+        for (int i = 0; i < facts_format_count(); i++)
+            if (is_listed("QDNN_BENCH_BOARDS", "a100", board_at(b)->name) &&
+                is_listed("QDNN_BENCH_FORMATS", "int4_g128,nvfp4,q4_k,q8_0", facts_format_at(i)->name))
+                every_row(facts_format_at(i), board_at(b), visit, user);
+}
+
+/* ---- What has to be measured: by two threads, each kernel once ---- */
+
+typedef struct to_measure {
+    facts_product product;
+    const board *on;
+} to_measure;
+
+typedef struct measure_job {
+    to_measure *list;
+    size_t n, room;
+    kept *seen; /* names of the list */
+} measure_job;
+
+static void list_kernel(const row *r, void *user)
+{
+    measure_job *job = user;
+    facts_product product;
+    char why[256], name[FACTS_NAME], nothing = 0;
+    if (!facts_product_of(r->format, r->mode, r->m, r->shape, r->on, &product, why, sizeof why) ||
+        facts_has_code(&product, r->on))
+        return;
+    facts_code_name(&product, r->on, name, sizeof name);
+    if (kept_find(job->seen, name, &nothing) || !kept_add(job->seen, name, &nothing))
+        return;
+    if (job->n == job->room) {
+        job->room = job->room ? 2 * job->room : 256;
+        to_measure *grown = realloc(job->list, job->room * sizeof *grown);
+        if (!grown)
+            return; /* it is measured when its row is printed */
+        job->list = grown;
+    }
+    job->list[job->n++] = (to_measure){product, r->on};
+}
+
+static void *open_measuring(void *job)
+{
+    return job;
+}
+
+/* A kernel that cannot be measured says so in its row. */
+static bool measure_one(void *worker, uint32_t chunk)
+{
+    const measure_job *job = worker;
+    facts_code code;
+    char why[256];
+    facts_code_of(&job->list[chunk].product, job->list[chunk].on, &code, why, sizeof why);
+    return true;
+}
+
+static void close_measuring(void *job, void *worker)
+{
+    (void)job;
+    (void)worker;
+}
+
+static void measure_all(void)
+{
+    char path[1024];
+    measure_job job = {.seen = kept_new(1)};
+    const uint64_t program = bench_program();
+    bench_beside("bench_facts.kept", path, sizeof path);
+    if (program && !facts_keep_code_in(path, program))
+        fprintf(stderr, "bench: %s cannot be written, so a run that is ended begins anew\n", path);
+    if (job.seen)
+        every_product(list_kernel, &job);
+    if (job.n)
+        sweep_run(&(sweep){.name = "facts: kernels",
+                           .chunks = (uint32_t)job.n,
+                           .open = open_measuring,
+                           .step = measure_one,
+                           .close = close_measuring,
+                           .job = &job});
+    bench_report("facts.kernels", (double)job.n, "kernels", "with small products, measured by this run");
+    free(job.list);
+    kept_free(job.seen);
+}
+
+/* ---- All of it ---- */
 
 static void say_what_is_missing(void)
 {
@@ -294,23 +396,21 @@ static void report(const totals *t)
 void bench_facts(void)
 {
     char path[1024];
-    totals t = {0};
+    report_job job = {.file = NULL};
+    if (depth() == FACTS_RUN)
+        measure_all();
     bench_beside("bench_facts.json", path, sizeof path);
-    FILE *file = fopen(path, "w");
+    FILE *file = job.file = fopen(path, "w");
     if (!file)
         fprintf(stderr, "bench: %s cannot be written\n", path);
     else
         fprintf(file, "[");
     say_what_is_missing();
     print_head();
-    for (int b = 0; b < board_count(); b++)
-        for (int i = 0; i < facts_format_count(); i++)
-            if (is_listed("QDNN_BENCH_BOARDS", "a100", board_at(b)->name) &&
-                is_listed("QDNN_BENCH_FORMATS", "int4_g128,nvfp4,q4_k,q8_0", facts_format_at(i)->name))
-                every_row(file, facts_format_at(i), board_at(b), &t);
+    every_product(one, &job);
     if (file) {
         fprintf(file, "\n]\n");
         fclose(file);
     }
-    report(&t);
+    report(&job.totals);
 }

@@ -1,7 +1,8 @@
 /* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
  * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s one row of x in these formats (QDNN_BENCH_MODES=exact,prepacked in these modes,
  * by default exact), QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
- * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU. */
+ * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU.
+ * Two threads work on them; build/bench_time.kept has what was found, and a run of the same program that was ended goes on where it was. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +10,10 @@
 
 #include "bench/bench.h"
 #include "bench/clock/picture.h"
-#include "clock/product/product.h"
 #include "bench/facts/facts.h"
+#include "bench/sweep.h"
+#include "clock/product/kept.h"
+#include "clock/product/product.h"
 
 typedef struct time_case {
     const char *format;
@@ -112,55 +115,125 @@ static void keep_bar(output *out, const time_case *c, const board *on, const pro
     bar->issue = t->roofline_us / t->issue_us;
 }
 
-static void one(output *out, const time_case *c, const board *on, bool shown)
+/* What is kept of a case: it is modelled, or why not. */
+typedef struct timed {
+    product_time time;
+    bool ok;
+    char why[256];
+} timed;
+
+typedef struct listed_case {
+    time_case of;
+    const board *on;
+    bool shown;
+} listed_case;
+
+typedef struct list {
+    listed_case *at;
+    size_t n, room;
+    kept *results;
+} list;
+
+static void add_case(list *l, const time_case *c, const board *on, bool shown)
 {
-    const facts_shape shape = {.n = c->n, .k = c->k};
-    const facts_format *format = facts_format_find(c->format);
-    facts_product product;
-    product_time t;
-    char why[512];
-    bench_progress("time: %s %s M=%llu %llu x %llu on %s", c->format, facts_mode_name(c->mode),
-                   (unsigned long long)c->m, (unsigned long long)c->n, (unsigned long long)c->k, on->name);
-    if (!format || !facts_product_of(format, c->mode, c->m, &shape, on, &product, why, sizeof why) ||
-        !product_time_of(&product, on, &t, why, sizeof why)) {
-        bench_progress("%s", "");
-        if (shown && format)
-            printf("%-8s %-9s %-9s %4llu %6llu x %-5llu none: %s\n", on->name, c->format,
-                   facts_mode_name(c->mode), (unsigned long long)c->m, (unsigned long long)c->n,
-                   (unsigned long long)c->k, why);
-        out->refused++;
-        return;
+    if (l->n == l->room) {
+        const size_t room = l->room ? 2 * l->room : 256;
+        listed_case *grown = realloc(l->at, room * sizeof *grown);
+        if (!grown) {
+            fprintf(stderr, "bench: out of memory\n");
+            exit(1);
+        }
+        l->at = grown;
+        l->room = room;
     }
-    bench_progress("%s", "");
-    if (shown)
-        print_time(c, on, &t);
-    write_time(out, c, on, &t);
-    if (shown)
-        keep_bar(out, c, on, &t);
-    out->modelled++;
+    l->at[l->n++] = (listed_case){*c, on, shown};
+}
+
+static void case_name(const listed_case *c, char *name, size_t size)
+{
+    snprintf(name, size, "%s %s %s %llu %llu %llu", c->on->name, c->of.format, facts_mode_name(c->of.mode),
+             (unsigned long long)c->of.m, (unsigned long long)c->of.n, (unsigned long long)c->of.k);
+}
+
+static void time_case_of(const listed_case *c, timed *out)
+{
+    const facts_shape shape = {.n = c->of.n, .k = c->of.k};
+    const facts_format *format = facts_format_find(c->of.format);
+    facts_product product;
+    memset(out, 0, sizeof *out); /* its padding is kept, too */
+    if (!format)
+        snprintf(out->why, sizeof out->why, "no such format");
+    else
+        out->ok = facts_product_of(format, c->of.mode, c->of.m, &shape, c->on, &product, out->why,
+                                   sizeof out->why) &&
+                  product_time_of(&product, c->on, &out->time, out->why, sizeof out->why);
+}
+
+static void *open_timing(void *job)
+{
+    return job;
+}
+
+static bool time_one(void *worker, uint32_t chunk)
+{
+    list *l = worker;
+    char name[256];
+    timed t;
+    case_name(&l->at[chunk], name, sizeof name);
+    if (kept_find(l->results, name, &t))
+        return true;
+    time_case_of(&l->at[chunk], &t);
+    return kept_add(l->results, name, &t);
+}
+
+static void close_timing(void *job, void *worker)
+{
+    (void)job;
+    (void)worker;
+}
+
+static void show_one(output *out, list *l, const listed_case *c)
+{
+    char name[256];
+    timed t;
+    case_name(c, name, sizeof name);
+    if (!kept_find(l->results, name, &t))
+        return;
+    if (t.ok) {
+        if (c->shown)
+            print_time(&c->of, c->on, &t.time);
+        write_time(out, &c->of, c->on, &t.time);
+        if (c->shown)
+            keep_bar(out, &c->of, c->on, &t.time);
+    } else if (c->shown)
+        printf("%-8s %-9s %-9s %4llu %6llu x %-5llu none: %s\n", c->on->name, c->of.format,
+               facts_mode_name(c->of.mode), (unsigned long long)c->of.m, (unsigned long long)c->of.n,
+               (unsigned long long)c->of.k, t.why);
+    out->modelled += t.ok;
+    out->refused += !t.ok;
 }
 
 /* ---- All of them ---- */
 
-static void usual_products(output *out, const board *on)
+static void usual_products(list *l, const board *on)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        one(out, &cases[i], on, true);
+        add_case(l, &cases[i], on, true);
 }
 
 /* One row of x in each of the formats and modes that are named. */
-static void named_formats(output *out, const board *on)
+static void named_formats(list *l, const board *on)
 {
     for (int f = 0; f < facts_format_count(); f++)
         for (int mode = 0; mode < FACTS_MODES; mode++) {
             const time_case c = {facts_format_at(f)->name, (facts_mode)mode, 1, 4096, 4096};
             if (is_listed("QDNN_BENCH_FORMATS", "all", c.format) &&
                 is_listed("QDNN_BENCH_MODES", "exact", facts_mode_name(c.mode)))
-                one(out, &c, on, true);
+                add_case(l, &c, on, true);
         }
 }
 
-static void all_products(output *out, const board *on)
+static void all_products(list *l, const board *on)
 {
     for (int f = 0; f < facts_format_count(); f++)
         for (int mode = 0; mode < FACTS_MODES; mode++)
@@ -171,19 +244,53 @@ static void all_products(output *out, const board *on)
                     if (bench_is_sampled("%s %s %d %llu %llu %llu", on->name, c.format, mode,
                                          (unsigned long long)c.m, (unsigned long long)c.n,
                                          (unsigned long long)c.k))
-                        one(out, &c, on, getenv("QDNN_BENCH_ONE_IN") != NULL);
+                        add_case(l, &c, on, getenv("QDNN_BENCH_ONE_IN") != NULL);
                 }
+}
+
+static void list_products(list *l)
+{
+    for (int b = 0; b < board_count(); b++) {
+        const board *on = board_at(b);
+        if (!is_listed("QDNN_BENCH_BOARDS", "a100,h100,rtx4090,b200", on->name))
+            continue;
+        (getenv("QDNN_BENCH_FORMATS") ? named_formats : usual_products)(l, on);
+        if (wants_all())
+            all_products(l, on);
+    }
+}
+
+static bool time_all(list *l)
+{
+    char path[1024];
+    const uint64_t program = bench_program();
+    bench_beside("bench_time.kept", path, sizeof path);
+    l->results = kept_new(sizeof(timed));
+    if (!l->results)
+        return false;
+    if (program && !kept_file(l->results, path, program))
+        fprintf(stderr, "bench: %s cannot be written, so a run that is ended begins anew\n", path);
+    return sweep_run(&(sweep){.name = "time: products",
+                              .chunks = (uint32_t)l->n,
+                              .open = open_timing,
+                              .step = time_one,
+                              .close = close_timing,
+                              .job = l});
 }
 
 void bench_time(void)
 {
     static output out;
     char why[256], path[1024];
+    list l = {0};
     out = (output){0};
     if (!sass_found(why, sizeof why)) {
         printf("time: skipped, %s\n", why);
         return;
     }
+    list_products(&l);
+    if (!time_all(&l))
+        fprintf(stderr, "bench: out of memory, or a file cannot be written\n");
     bench_beside("bench_time.json", path, sizeof path);
     if (!(out.json = fopen(path, "w")))
         fprintf(stderr, "bench: %s cannot be written\n", path);
@@ -193,14 +300,8 @@ void bench_time(void)
            "peak\n");
     printf("%-8s %-9s %-9s %4s %14s %17s %9s %16s %7s %13s %s  %s\n", "board", "format", "mode", "M", "N x K",
            "us", "%", "plain read us", "issue", "TFLOPS", "l", "why warps wait");
-    for (int b = 0; b < board_count(); b++) {
-        const board *on = board_at(b);
-        if (!is_listed("QDNN_BENCH_BOARDS", "a100,h100,rtx4090,b200", on->name))
-            continue;
-        (getenv("QDNN_BENCH_FORMATS") ? named_formats : usual_products)(&out, on);
-        if (wants_all())
-            all_products(&out, on);
-    }
+    for (size_t i = 0; l.results && i < l.n; i++)
+        show_one(&out, &l, &l.at[i]);
     if (out.json) {
         fprintf(out.json, "\n]\n");
         fclose(out.json);
@@ -208,6 +309,8 @@ void bench_time(void)
     bench_beside("bench_time.svg", path, sizeof path);
     if (time_picture(path, out.bars, out.n_bars))
         printf("%s\n", path);
+    free(l.at);
+    kept_free(l.results);
     bench_report("time.modelled", out.modelled, "products", "bench_time.json");
     bench_report("time.not_modelled", out.refused, "products",
                  "there is no such product, or it is not modelled");

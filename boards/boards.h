@@ -16,6 +16,7 @@ typedef struct board {
     int dram_gbs; /* peak */
     int l2_kib;
     int tensor_tflops; /* dense, f16 with f32 sums */
+    int halves;        /* f32 sums halve the rate of 16-bit products */
     int integrated;
     const char *source;
 } board;

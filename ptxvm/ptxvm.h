@@ -381,7 +381,7 @@ typedef struct ptxvm_source_count {
 
 /* The warps of a launch that execute every line equally often. There are at most PTXVM_PATHS of them: the rarest are merged with those
  * that they resemble most. */
-#define PTXVM_PATHS 16
+#define PTXVM_PATHS 128
 typedef struct ptxvm_path {
     uint64_t warps;
     uint64_t first;        /* the first of them: block * warps of a block + warp */

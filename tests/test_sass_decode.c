@@ -501,3 +501,36 @@ TEST_CASE(SassDecode, CallsThatAreBranches)
     sass_paths_free(paths, 1);
     sass_code_free(&code);
 }
+
+/* A block that says nothing of how often it runs; and one with two lines that do. */
+#define STEP(n)       SASS("@P4 BRA `(.L_step" #n ")") ".L_step" #n ":\n" SASS("BSYNC B0")
+#define VOTE(n, a, b) AT(a) SASS("IADD3 R6, R6, 0x1, RZ") AT(b) SASS("IADD3 R7, R7, 0x1, RZ") STEP(n)
+
+/* ptxas has peeled the first trip off a loop of 4, and dropped lines from it: what is left of them in the loop says 4, too. */
+TEST_CASE(SassDecode, PeeledTrips)
+{
+    static const char listing[] = "\n.text.k:\n" AT(5) SASS("LDG.E R0, desc[UR4][R4.64]")
+        SASS("@P0 BRA `(.L_out)") AT(9) SASS("LDG.E R2, desc[UR4][R4.64]") STEP(1) STEP(2) STEP(3) STEP(4)
+            STEP(5) STEP(6) SASS("@P1 BRA `(.L_out)") ".L_loop:\n" VOTE(7, 7, 8) VOTE(8, 12, 13)
+                VOTE(9, 14, 15) SASS("@P2 BRA `(.L_next)") AT(10) SASS("STS [R6], R7") ".L_next:\n" AT(9)
+                    SASS("LDG.E R2, desc[UR4][R4.64]") SASS("@P3 BRA `(.L_loop)") ".L_out:\n" AT(11)
+                        SASS("STG.E desc[UR4][R8.64], R2") SASS("EXIT");
+    static const int order[] = {0, 1, 2,  3,  4,  5, 6, 7,  8,  9,  10, 11, 12, 13,
+                                8, 9, 10, 11, 13, 8, 9, 10, 11, 12, 13, 14, -1};
+    uint64_t counts[16] = {[5] = 4,  [7] = 16,  [8] = 16,  [9] = 16,  [10] = 8,
+                           [11] = 4, [12] = 16, [13] = 16, [14] = 16, [15] = 16};
+    ptxvm_counts lines[16] = {{0}};
+    const ptxvm_path of = {.warps = 4, .lines = counts};
+    ptxvm_counters counters = {.kernel = "k", .lines = lines, .n_lines = 16, .paths = &of, .n_paths = 1};
+    sass_code code;
+    sass_path *paths;
+    REQUIRE(sass_parse(listing, "k", &code) && sass_paths(&code, &counters, 4, &paths) == 1);
+    CHECK(paths->misfit < 1e-6);
+    CHECK_EQ_I64(code.n_loops, 1);
+    CHECK(sass_trips(&code, paths, 0) == 3);
+    sass_walk walk = sass_walk_begin(&code, paths);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        CHECK_EQ_I64(sass_walk_next(&walk), order[i]);
+    sass_paths_free(paths, 1);
+    sass_code_free(&code);
+}

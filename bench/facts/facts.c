@@ -25,13 +25,6 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 /* ---- How blocks fill a board ---- */
 
-static const ptx_sm *sm_of(const board *on)
-{
-    char name[16];
-    board_sm_name(on, name, sizeof name);
-    return ptx_sm_find(name);
-}
-
 facts_fill facts_fill_of(const board *on, const facts_launch *l)
 {
     const uint64_t per_sm = (uint64_t)clock_blocks_per_sm(on->sm, l->threads, l->shared, l->registers),
@@ -255,7 +248,7 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
         return false;
     kernel_steps_of(product.row, &product.spec, &product.problem, &steps);
     const kernel_step *step = facts_multiplying(&steps);
-    if (!describe(step, sm_of(on), depth == FACTS_ASSEMBLED, &a, why, size) ||
+    if (!describe(step, facts_sm_of(on), depth == FACTS_ASSEMBLED, &a, why, size) ||
         (depth == FACTS_RUN && !run_it(&product, on, &code, &a, why, size)))
         return false;
     *out = (facts){.tile_rows = product.spec.product.tile_rows,
@@ -271,7 +264,7 @@ bool facts_of(const facts_format *format, facts_mode mode, uint64_t m, const fac
                    .wanted_warps = wanted_warps(mode, m, shape, on)};
     out->wanted_flight = wanted_flight(m, out->bytes, on);
     kernel_spec_value(&step->spec, "product", out->product, sizeof out->product);
-    kernel_file_name(step->row, &step->spec, sm_of(on), out->kernel, sizeof out->kernel);
+    kernel_file_name(step->row, &step->spec, facts_sm_of(on), out->kernel, sizeof out->kernel);
     out->fill = facts_fill_of(on, &out->launch);
     set_bounds(out, &product, on);
     return true;

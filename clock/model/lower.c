@@ -8,7 +8,7 @@
 #include "clock/model/model.h"
 
 #define LOST 0.4
-enum { WARP = 32, STEPS_MAX = 16 << 20, FULL_RATE = 128 };
+enum { WARP = 32, STEPS_MAX = 16 << 20 };
 
 /* ---- Instructions ---- */
 
@@ -53,12 +53,11 @@ static clock_action action_of(const sass_inst *i)
     }
 }
 
-/* GeForce boards halve the rate of f16 products with f32 sums, but not that of others. */
-static double tensor_work(const sass_inst *i, const board *on, const clock_parameters *p)
+/* In 16-bit products with f32 sums, whose rate GeForce boards halve, but not that of others. */
+static double tensor_work(const sass_inst *i, const board *on)
 {
     const double products = (double)i->mma.m * i->mma.n * i->mma.k;
-    const bool halves = on->sm == 75 || (on->sm >= 86 && on->sm <= 89) || on->sm >= 120;
-    const double others = halves && p->tensor_rate < FULL_RATE ? p->tensor_rate / FULL_RATE : 1;
+    const double others = on->halves ? 0.5 : 1;
     switch (i->text[0]) {
     case 'H':
         return products * (sass_has(i, "TF32") ? 2 : sass_has(i, "F32") ? 1 : others);
@@ -137,7 +136,7 @@ static double dram_share(const clock_case *what)
     return what->dram_bytes > 0 && what->dram_bytes < all ? what->dram_bytes / all : 1;
 }
 
-static clock_instruction instruction_of(const sass_inst *i, const clock_case *what, const clock_parameters *p)
+static clock_instruction instruction_of(const sass_inst *i, const clock_case *what)
 {
     static const ptxvm_counts nothing;
     const ptxvm_counters *c = what->counters;
@@ -151,7 +150,7 @@ static clock_instruction instruction_of(const sass_inst *i, const clock_case *wh
         .read_barrier = i->control.read_barrier < 0 ? CLOCK_NO_SCOREBOARD : (uint8_t)i->control.read_barrier,
         .wait_mask = i->control.waits,
         .line = i->line};
-    out.work = (float)(i->kind == SASS_MMA ? tensor_work(i, what->on, p) : turns_of(i, what->on));
+    out.work = (float)(i->kind == SASS_MMA ? tensor_work(i, what->on) : turns_of(i, what->on));
     if (out.action == CLOCK_WAIT_GROUPS)
         out.number = (uint8_t)i->keep;
     if (i->kind == SASS_BARRIER) {
@@ -321,9 +320,8 @@ static bool make_blocks(const sass_path *paths, int n, const clock_case *what, c
 bool clock_lower(const sass_code *code, const sass_path *paths, int n_paths, const clock_case *what,
                  clock_kernel *out, char *error, size_t size)
 {
-    clock_parameters p;
     *out = (clock_kernel){0};
-    if (!clock_parameters_of(what->on, CLOCK_LOW, &p)) {
+    if (!generation_of_sm(what->on->sm) || !pipes_of_sm(what->on->sm)) {
         snprintf(error, size, "nothing is known of sm_%d", what->on->sm);
         return false;
     }
@@ -333,7 +331,7 @@ bool clock_lower(const sass_code *code, const sass_path *paths, int n_paths, con
     out->traces = calloc((size_t)n_paths + 1, sizeof *out->traces);
     bool ok = out->instructions && out->traces && make_blocks(paths, n_paths, what, out);
     for (int i = 0; ok && i < code->n_insts; i++)
-        out->instructions[i] = instruction_of(&code->insts[i], what, &p);
+        out->instructions[i] = instruction_of(&code->insts[i], what);
     out->program =
         (clock_program){out->instructions, code->n_insts, out->traces, n_paths, out->blocks, out->n_runs};
     for (int t = 0; ok && t < n_paths; t++)

@@ -196,6 +196,36 @@ static bool has_loc(const char *ptx)
     return false;
 }
 
+/* The first line with two instructions, which the counters by line cannot tell apart; 0: none. Declarations and braces do not count. */
+static int crowded_line(const char *ptx)
+{
+    int line = 1, instructions = 0;
+    for (const char *at = ptx; *at; line++) {
+        const char *end = at + strcspn(at, "\n"), *comment = strstr(at, "//");
+        const char *stop = comment && comment < end ? comment : end;
+        for (instructions = 0; at < stop; at++) {
+            at += strspn(at, " \t{}");
+            instructions += at < stop && *at != '.' && memchr(at, ';', (size_t)(stop - at)) != NULL;
+            at += strcspn(at, ";\n");
+        }
+        if (instructions > 1)
+            return line;
+        at = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+static bool has_one_per_line(const char *ptx, char *error, size_t size)
+{
+    const int line = crowded_line(ptx);
+    if (has_loc(ptx))
+        snprintf(error, size, "the PTX has .loc lines; compile it without line information");
+    else if (line)
+        snprintf(error, size,
+                 "line %d of the PTX has several instructions; they have to be on lines of their own", line);
+    return !has_loc(ptx) && !line;
+}
+
 bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t size)
 {
     char sm[16];
@@ -205,11 +235,8 @@ bool clock_time(const clock_case *what, clock_estimate *out, char *error, size_t
     const uint64_t warps = counted * (uint64_t)((what->threads + WARP - 1) / WARP);
     *out = (clock_estimate){0};
     board_sm_name(what->on, sm, sizeof sm);
-    if (has_loc(what->ptx)) {
-        snprintf(error, size, "the PTX has .loc lines; compile it without line information");
-        return false;
-    }
-    if (!sass_assemble(what->ptx, sm, what->kernel, &code, error, size))
+    if (!has_one_per_line(what->ptx, error, size) ||
+        !sass_assemble(what->ptx, sm, what->kernel, &code, error, size))
         return false;
     out->registers = code.registers;
     out->spill_bytes = code.spill_bytes;

@@ -1,10 +1,12 @@
 /* Runs a small product on ptxvm, and reads its machine code. */
 #include "clock/product/code.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock/product/kept.h"
 #include "ptxvm/ptxvm.h"
 
 /* ---- The small product ---- */
@@ -268,42 +270,68 @@ static bool measure(const facts_product *small, const board *on, const ptx_sm *s
 
 /* ---- What was measured before ---- */
 
-typedef struct kept {
-    char name[640];
+typedef struct measured {
     facts_code code;
     bool ok;
     char why[256];
-} kept;
+} measured;
+
+static kept *all_measured;
+static pthread_once_t all_made = PTHREAD_ONCE_INIT;
+
+static void make_all(void)
+{
+    all_measured = kept_new(sizeof(measured));
+}
+
+bool facts_keep_code_in(const char *path, uint64_t program)
+{
+    pthread_once(&all_made, make_all);
+    return all_measured && kept_file(all_measured, path, program);
+}
+
+const ptx_sm *facts_sm_of(const board *on)
+{
+    char name[16];
+    board_sm_name(on, name, sizeof name);
+    return ptx_sm_find(name);
+}
+
+void facts_code_name(const facts_product *product, const board *on, char *name, size_t size)
+{
+    const facts_product small = facts_small(product);
+    kernel_file_name(small.row, &small.spec, facts_sm_of(on), name, size);
+    const size_t length = strlen(name);
+    snprintf(name + length, size - length, " %llu %llu %llu", (unsigned long long)small.problem.m,
+             (unsigned long long)small.problem.rows, (unsigned long long)small.problem.columns);
+}
+
+bool facts_has_code(const facts_product *product, const board *on)
+{
+    char name[FACTS_NAME];
+    measured m;
+    pthread_once(&all_made, make_all);
+    facts_code_name(product, on, name, sizeof name);
+    return all_measured && kept_find(all_measured, name, &m);
+}
 
 /* Shapes that lead to the same small product of the same kernel share what was measured. */
 bool facts_code_of(const facts_product *product, const board *on, facts_code *out, char *why, size_t size)
 {
-    static kept *all;
-    static int n;
-    const facts_product small = facts_small(product);
-    char name[640], sm_name[16];
-    board_sm_name(on, sm_name, sizeof sm_name);
-    const ptx_sm *sm = ptx_sm_find(sm_name);
-    kernel_file_name(small.row, &small.spec, sm, name, 512);
-    snprintf(name + strlen(name), sizeof name - strlen(name), " %llu %llu %llu",
-             (unsigned long long)small.problem.m, (unsigned long long)small.problem.rows,
-             (unsigned long long)small.problem.columns);
-    int i = 0;
-    while (i < n && strcmp(all[i].name, name))
-        i++;
-    if (i == n) {
-        kept *grown = realloc(all, (size_t)(n + 1) * sizeof *all);
-        if (!grown) {
-            snprintf(why, size, "out of memory");
+    char name[FACTS_NAME];
+    measured m;
+    memset(&m, 0, sizeof m); /* its padding is stored, too */
+    pthread_once(&all_made, make_all);
+    facts_code_name(product, on, name, sizeof name);
+    if (!all_measured || !kept_find(all_measured, name, &m)) {
+        const facts_product small = facts_small(product);
+        m.ok = measure(&small, on, facts_sm_of(on), &m.code, m.why, sizeof m.why);
+        if (!all_measured || !kept_add(all_measured, name, &m)) {
+            snprintf(why, size, "out of memory, or the file of results cannot be written");
             return false;
         }
-        all = grown;
-        all[n] = (kept){.ok = false};
-        snprintf(all[n].name, sizeof all[n].name, "%s", name);
-        all[n].ok = measure(&small, on, sm, &all[n].code, all[n].why, sizeof all[n].why);
-        n++;
     }
-    *out = all[i].code;
-    snprintf(why, size, "%s", all[i].why);
-    return all[i].ok;
+    *out = m.code;
+    snprintf(why, size, "%s", m.why);
+    return m.ok;
 }

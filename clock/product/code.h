@@ -38,8 +38,17 @@ typedef struct facts_product {
 /* The product that is run instead: at most 512 columns of y, one tile of rows, and 4096 k or a little more. */
 facts_product facts_small(const facts_product *product);
 
-/* The same kernel is measured once per board's SM. False: see why. */
+/* The same kernel is measured once per board's SM. False: see why. Several threads may ask. */
 bool facts_code_of(const facts_product *product, const board *on, facts_code *out, char *why, size_t size);
+
+/* What is measured once: the small product of a kernel, by name; and whether it was. */
+enum { FACTS_NAME = 640 };
+void facts_code_name(const facts_product *product, const board *on, char *name, size_t size);
+bool facts_has_code(const facts_product *product, const board *on);
+const ptx_sm *facts_sm_of(const board *on);
+
+/* Takes what this program (a hash of it) has measured before from a file, and adds to it (kept.h). */
+bool facts_keep_code_in(const char *path, uint64_t program);
 
 /* The step that reads the weights; sums are joined by the others. */
 const kernel_step *facts_multiplying(const kernel_steps *steps);

@@ -1,6 +1,7 @@
 /* The tools, the paths of a launch, and sums over it. */
 #include "clock/sass/sass.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,7 +231,13 @@ static double issued_by(const sass_code *code, const double *blocks)
     return sum;
 }
 
-/* Counts per warp. */
+/* Counts per warp: whole ones, if all warps take the path. */
+static double per_warp(const sass_path *path, double count)
+{
+    const double each = path->warps ? count / (double)path->warps : count;
+    return path->merged ? each : round(each);
+}
+
 static bool solve_path(const sass_code *code, const uint64_t *lines, int n_lines, sass_path *path)
 {
     path->blocks = calloc((size_t)code->n_blocks + 1, sizeof *path->blocks);
@@ -240,9 +247,9 @@ static bool solve_path(const sass_code *code, const uint64_t *lines, int n_lines
                     &path->misfit))
         return false;
     for (int b = 0; b < code->n_blocks; b++)
-        path->blocks[b] /= path->warps ? (double)path->warps : 1;
+        path->blocks[b] = per_warp(path, path->blocks[b]);
     for (int e = 0; e < code->n_edges; e++)
-        path->edges[e] /= path->warps ? (double)path->warps : 1;
+        path->edges[e] = per_warp(path, path->edges[e]);
     path->issued = issued_by(code, path->blocks);
     return true;
 }

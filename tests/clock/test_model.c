@@ -2,6 +2,7 @@
 #include "clock/model/model.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -50,6 +51,9 @@ static const struct {
             "[l0], r1;\n"),
      "not modelled: it spins on memory"},
     {"Location", KERNEL("mov.u32 r0, 0;\n\t.loc 1 2 3\nst.global.u32 [l0], r0;\n"), "the PTX has .loc lines"},
+    {"TwoOnALine", KERNEL("{ .reg .u32 t; mov.u32 r0, 0; }\nmov.u32 r0, 0; st.global.u32 [l0], r0;\n"),
+     "line 11 of the PTX has several instructions"},
+    {"OneOnALine", KERNEL("{ .reg .u32 t; mov.u32 t, 0; }\nst.global.u32 [l0], r0; // a; b;\n"), NULL},
     {"Mistake", KERNEL("mov.u32 r9;\n"), "ptxas"},
 };
 
@@ -150,4 +154,45 @@ TEST_CASE(ClockModel, BlocksOfTwoPathsThatAlternate)
         clock_estimate_free(&e);
     }
     ptxvm_destroy(vm);
+}
+
+/* ---- Tensor cores ---- */
+
+/* Work of the instruction, in 16-bit products with f32 sums; GeForce has half of the rate for those. */
+static const struct {
+    const char *name, *sass;
+    double l40, rtx4090;
+} products[] = {
+    {"F32Sums", "HMMA.16816.F32 R4, R8, R10, R4", 2048, 2048},
+    {"F16Sums", "HMMA.16816.F16 R4, R8, R10, R4", 2048, 1024},
+    {"Int8", "IMMA.16832.S8.S8 R4, R8.ROW, R10.COL, R4", 2048, 1024},
+    {"Tf32", "HMMA.1688.F32.TF32 R4, R8, R10, R4", 2048, 2048},
+};
+
+static double work_on(const char *board_name, const char *sass)
+{
+    char listing[256], error[256] = "";
+    double counts[1] = {1}, edges[1] = {0}, work = 0;
+    ptxvm_counts lines[1] = {{0}};
+    ptxvm_counters counters = {.kernel = "k", .lines = lines, .n_lines = 1};
+    const sass_path path = {.warps = 1, .blocks = counts, .edges = edges};
+    const clock_case what = {.on = board_find(board_name), .counters = &counters, .blocks = 1, .threads = 32};
+    clock_kernel kernel;
+    sass_code code;
+    snprintf(listing, sizeof listing, "\n.text.k:\n        /*0000*/    %s ;\n        /*0010*/    EXIT ;\n",
+             sass);
+    if (!CHECK(sass_parse(listing, "k", &code)))
+        return 0;
+    if (CHECK(clock_lower(&code, &path, 1, &what, &kernel, error, sizeof error))) {
+        work = kernel.instructions[0].work;
+        clock_kernel_free(&kernel);
+    }
+    sass_code_free(&code);
+    return work;
+}
+
+TEST_ROWS(ClockModel, TensorWork, products)
+{
+    CHECK(work_on("l40", products[index].sass) == products[index].l40);
+    CHECK(work_on("rtx4090", products[index].sass) == products[index].rtx4090);
 }
