@@ -60,7 +60,7 @@ static const struct {
     uint64_t workspace;
 } products[] = {
     {"Q4_K", "q4_k", FACTS_EXACT, 1, 4096, 4096, "blocks", 256, 128, 1, 0},
-    {"Q4_K_narrow", "q4_k", FACTS_EXACT, 1, 1024, 4096, "blocks", 64, 128, 1, 0},
+    {"Q4_K_narrow", "q4_k", FACTS_EXACT, 1, 1024, 4096, "blocks", 256, 128, 1, 0},
     {"Int4", "int4_g128", FACTS_EXACT, 1, 4096, 4096, "gemv", 256, 128, 1, 0},
     {"Int4_narrow", "int4_g128", FACTS_EXACT, 1, 1024, 4096, "gemv", 256, 128, 1, 0},
     {"Int4_few", "int4_g128", FACTS_EXACT, 16, 4096, 4096, "gemv", 128, 256, 1, 0},
@@ -305,7 +305,7 @@ static const struct {
     double per_weight[2], sectors, conflicts;
 } codes[] = {
     {"Int4", "int4_g128", FACTS_EXACT, 1, 128, 8 << 10, 28 << 10, {3.9, 4.4}, 1.3, 0},
-    {"Q4_K", "q4_k", FACTS_EXACT, 1, 128, 9 << 10, 17 << 10, {4.5, 5.0}, 1.5, 0},
+    {"Q4_K", "q4_k", FACTS_EXACT, 1, 128, 9 << 10, 24 << 10, {4.5, 5.0}, 1.5, 0},
     {"Int4_stored", "int4_g128", FACTS_TENSOR, 1, 84, 5 << 10, 30 << 10, {5.0, 6.5}, 3.0, 0},
 };
 

@@ -156,8 +156,8 @@ TEST_CASE(KernelChoice, FewTilesAreSplit)
     CHECK_EQ_U64(spec.product.split, 1);
 }
 
-/* Outputs of a block are divided until there are six warps for every multiprocessor, or a warp has one output (or, where a team has
- * eight threads, four); with a large table for each block, only until half of the multiprocessors have one. */
+/* Outputs of a block are divided until there are six warps for every multiprocessor (Q4_K: eight; rounds of 200 bytes and more: three), or
+ * a warp has one output (or, where a team has eight threads, four); with a large table for each block, only until half of the multiprocessors have one. */
 TEST_CASE(KernelChoice, FewOutputsAreDivided)
 {
     static const struct {
@@ -169,7 +169,10 @@ TEST_CASE(KernelChoice, FewOutputsAreDivided)
                  {"matmul_int4", "groups=rows", 4096, 0, 2},    {"matmul_int4", "groups=rows", 4096, 40, 1},
                  {"matmul_int4", "groups=rows", 1024, 108, 8},  {"matmul_int4", "groups=rows", 16, 108, 8},
                  {"matmul_int2", "groups=rows", 16, 108, 4},    {"matmul_plain_f32", "", 16, 108, 4},
-                 {"matmul_gguf_q4_k", "", 14336, 108, 1},       {"matmul_gguf_q4_k", "", 1024, 108, 2},
+                 {"matmul_gguf_q4_k", "", 14336, 108, 1},       {"matmul_gguf_q4_k", "", 1024, 108, 8},
+                 {"matmul_gguf_q4_k", "", 4096, 108, 2},        {"matmul_gguf_q4_k", "", 4096, 132, 4},
+                 {"matmul_gguf_q4_k", "gated=yes", 64, 108, 4}, {"matmul_gguf_q4_0", "", 4096, 132, 2},
+                 {"matmul_gguf_q8_0", "", 4096, 132, 1},        {"matmul_gguf_q8_0", "", 1024, 132, 2},
                  {"matmul_gguf_q6_k", "gated=yes", 64, 108, 2}, {"matmul_gguf_tq1_0", "", 64, 108, 2},
                  {"matmul_nf4", "groups=rows", 4096, 108, 1},   {"matmul_nf4", "groups=rows", 1024, 108, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

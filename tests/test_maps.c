@@ -138,25 +138,38 @@ TEST_CASE(Maps, OrdersOfUnits)
     }
 }
 
-/* Every thread of a team has four lanes of its own, whatever the format of the blocks. */
+/* Every thread of a team has lanes of its own, whatever the format of the blocks: in a team of 8, four. */
 TEST_CASE(Maps, LanesOfBlocks)
 {
     for (int i = 0; i < kernel_row_count; i++) {
         const block_layout *layout =
             kernel_format(&kernel_rows[i]) ? block_layout_of(kernel_rows[i].format) : NULL;
         block_share share;
-        if (!layout || !block_share_of(layout, &share))
-            continue;
-        const map lanes = block_share_lanes(&share);
-        CHECK(map_is_bijection(&lanes));
-        CHECK_EQ_U64(map_extent(&lanes, 0) * map_extent(&lanes, 1), 32);
+        for (unsigned team = 8; team <= 32; team *= 2) {
+            if (!layout || !block_share_of(layout, team, &share))
+                continue;
+            const map lanes = block_share_lanes(&share);
+            CHECK(map_is_bijection(&lanes));
+            CHECK_EQ_U64(map_extent(&lanes, 0), team);
+            CHECK_EQ_U64(share.chunks * team, 32);
+        }
     }
     block_share q4_k;
-    REQUIRE(block_share_of(block_layout_of(kernel_find("matmul_gguf_q4_k")->format), &q4_k));
-    const map lanes = block_share_lanes(&q4_k);
+    const block_layout *layout = block_layout_of(kernel_find("matmul_gguf_q4_k")->format);
+    REQUIRE(block_share_of(layout, 8, &q4_k));
+    map lanes = block_share_lanes(&q4_k);
     /* Thread 3 has bytes 16 to 31 of section 1: elements 80 to 95 and 112 to 127; an odd one takes the upper strand first. */
     CHECK_EQ_U64(map_value(&lanes, "lane", 3, 0), 14);
     CHECK_EQ_U64(map_value(&lanes, "lane", 3, 3), 11);
+    /* Of 16 threads number 7 has bytes 24 to 31 of it; of 32, threads 14 and 15 share them, the odd one has the upper strand. */
+    REQUIRE(block_share_of(layout, 16, &q4_k));
+    lanes = block_share_lanes(&q4_k);
+    CHECK_EQ_U64(map_value(&lanes, "lane", 7, 0), 15);
+    CHECK_EQ_U64(map_value(&lanes, "lane", 7, 1), 11);
+    REQUIRE(block_share_of(layout, 32, &q4_k));
+    lanes = block_share_lanes(&q4_k);
+    CHECK_EQ_U64(map_value(&lanes, "lane", 14, 0), 11);
+    CHECK_EQ_U64(map_value(&lanes, "lane", 15, 0), 15);
 }
 
 /* The numbers of no two spans of a tile overlap, in order or between the entries of a table. */

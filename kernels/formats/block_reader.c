@@ -10,20 +10,30 @@ enum { CHUNK_BYTES = 8, TRICK_BITS = 149, ROUND_ELEMENTS = 256 };
 
 /* ---- How a team shares a round ---- */
 
-bool block_share_of(const block_layout *layout, block_share *share)
+bool block_share_of(const block_layout *layout, unsigned team, block_share *share)
 {
     const block_section *section = &layout->sections[0];
-    if (layout->sections[1].count)
+    const bool own_first = layout->scales->is_unpacked_by_team;
+    if (layout->sections[1].count || (team > TEAM && !own_first))
         return false;
-    *share = (block_share){.layout = layout, .strands = section->strands};
-    const unsigned bytes = ROUND_ELEMENTS / TEAM / section->strands;
+    *share = (block_share){.layout = layout,
+                           .team = team,
+                           .chunks = CHUNKS_OF_ROUND / team,
+                           .strands = section->strands / (team == CHUNKS_OF_ROUND ? 2 : 1)};
+    const unsigned bytes = ROUND_ELEMENTS / team / share->strands;
     share->bytes = bytes < section->span ? bytes : section->span;
     if (share->bytes > RUN_BYTES_MAX)
         share->bytes = RUN_BYTES_MAX;
     share->runs = bytes / share->bytes;
     share->fast = layout->table ? BLOCK_BY_TABLE : layout->scales->is_f32 ? BLOCK_PLAIN : BLOCK_CHEAP;
-    share->own_first = layout->scales->is_unpacked_by_team;
+    share->own_first = own_first;
     return true;
+}
+
+/* How many threads have runs of their own: in the largest team, two share one. */
+static unsigned threads_of_runs(const block_share *share)
+{
+    return share->strands < share->layout->sections[0].strands ? share->team / 2 : share->team;
 }
 
 /* A thread's chunks are those of its runs, strand by strand; a run begins at an element of a block of the round. */
@@ -37,9 +47,11 @@ map block_share_lanes(const block_share *share)
     map_add(&parts, "chunk", of_run, "chunk", 1);
     map_add(&parts, "chunk", share->runs, "run", 1);
     map_add(&parts, "chunk", share->strands, "strand", 1);
-    if (share->own_first)
+    if (share->strands < section->strands)
+        map_add(&parts, "thread", 2, "strand", 1);
+    else if (share->own_first)
         map_flip(&parts, "thread", 2, "strand", 1);
-    map_add(&parts, "thread", TEAM, "run", share->runs);
+    map_add(&parts, "thread", threads_of_runs(share), "run", share->runs);
     map_add(&lanes, "chunk", of_run, "lane", 1);
     map_add(&lanes, "run", of_section / of_run, "lane", of_run);
     map_add(&lanes, "run", section->count, "lane", of_section * section->strands);
@@ -55,6 +67,8 @@ block_place block_share_place(ptx_builder *b, const block_share *share, ptx_val 
 {
     const block_section *section = &share->layout->sections[0];
     const unsigned of_block = section->count * section->span / share->bytes;
+    if (threads_of_runs(share) < share->team)
+        thread = ptx_shr(b, thread, 1);
     ptx_val number = share->runs == 1 ? thread : ptx_add(b, ptx_shl(b, thread, 1), (int)run);
     *block = ptx_shr(b, number, ceil_log2(of_block));
     return block_place_of_run(b, share->layout, 0, ptx_and(b, number, (int)of_block - 1), share->bytes);
@@ -75,11 +89,11 @@ static unsigned strand_offset(const block_layout *layout, unsigned strand)
     return layout->codes->step * strand;
 }
 
-/* Thread j unpacks the scale and minimum of strand j of the block, which is its first strand; its
+/* A thread unpacks the scale and minimum of its first strand of the block (in a team of 8, thread j of strand j); its
  * neighbour unpacks those of its second. See unpack_six. */
 static void begin_six(ptx_builder *b, block_reader *r)
 {
-    ptx_val early = ptx_setp(b, PTX_LT, r->thread, 4), byte = ptx_and(b, r->thread, 3);
+    ptx_val early = ptx_setp(b, PTX_LT, r->own, 4), byte = ptx_and(b, r->own, 3);
     const bool halves = has_mixed_fma(b);
     r->select[0] =
         halves ? ptx_add(b, ptx_mul(b, byte, 0x101), 0x400) : ptx_add(b, ptx_mul(b, byte, 0x11), 0x40);
@@ -92,7 +106,12 @@ static void begin_six(ptx_builder *b, block_reader *r)
 static void begin_own_first(ptx_builder *b, block_reader *r)
 {
     const block_layout *layout = r->share->layout;
-    r->odd = ptx_setp(b, PTX_NE, ptx_and(b, r->thread, 1), 0);
+    ptx_val parity = ptx_and(b, r->thread, 1);
+    r->odd = ptx_setp(b, PTX_NE, parity, 0);
+    r->own = r->share->team == TEAM
+                 ? r->thread
+                 : ptx_mad(b, ptx_shr(b, r->thread, ceil_log2(r->share->team / layout->sections[0].count)), 2,
+                           parity);
     for (unsigned s = 0; s < 2; s++) {
         const unsigned even = strand_offset(layout, s), odd = strand_offset(layout, !s);
         const int exponent = TRICK_BITS - PLACED_X_EXPONENT;
@@ -102,7 +121,7 @@ static void begin_own_first(ptx_builder *b, block_reader *r)
         r->factors[s] = ptx_selp(b, emit_power_of_two(b, exponent - (int)odd),
                                  emit_power_of_two(b, exponent - (int)even), r->odd);
         r->turns[s].shift = ptx_shl(b, ptx_xor(b, ptx_and(b, r->thread, 1), (int)s), 2);
-        r->turns[s].turn = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->thread, (int)s));
+        r->turns[s].turn = ptx_sub(b, ptx_u32(b, 4), ptx_xor(b, r->own, (int)s));
     }
     begin_six(b, r);
 }
@@ -182,6 +201,8 @@ static void open_six(ptx_builder *b, const block_reader *r, const block_run *run
         six_by_f16(b, r, run->scales[0], six, own);
     else
         six_by_f32(b, r, run->scales[0], six, own);
+    if (r->share->strands == 1)
+        return;
     other->scales[0] = ptx_shfl_bfly(b, own->scales[0], 1);
     other->addend = ptx_shfl_bfly(b, own->addend, 1);
 }
@@ -259,9 +280,10 @@ static void open_plain(ptx_builder *b, const block_reader *r, block_round *round
     }
     if (!share->own_first)
         return;
-    block_strand low = out->streams[0].strand, high = out->streams[1].strand;
+    block_strand low = out->streams[0].strand, high = block_strand_of(b, share->layout, &round->runs[0], 1);
     out->streams[0].strand = block_strand_select(b, &high, &low, share->bytes, r->odd);
-    out->streams[1].strand = block_strand_select(b, &low, &high, share->bytes, r->odd);
+    if (share->strands > 1)
+        out->streams[1].strand = block_strand_select(b, &low, &high, share->bytes, r->odd);
 }
 
 /* ---- By table: bytes as loaded; both strands share the scale ---- */
@@ -363,7 +385,7 @@ void block_values_looked_up(ptx_builder *b, const block_reader *reader, const bl
 ptx_val block_value_pair(ptx_builder *b, const block_reader *reader, const block_values *values,
                          unsigned chunk, unsigned e)
 {
-    const unsigned other = chunk + TEAM_CHUNKS / 2;
+    const unsigned other = chunk + reader->share->chunks / 2;
     unsigned byte[2];
     if (values->way == BLOCK_BY_TABLE) {
         ptx_val two[2], scale = look_up(b, reader, values, chunk, e, two);

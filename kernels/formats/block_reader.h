@@ -1,6 +1,7 @@
 /* Blocks decoded in registers, for products. A team of 8 threads shares a round (256 elements) of one
  * output: each thread takes runs (neighbouring bytes of codes) that make 32 elements, i.e. four chunks of
- * different lanes, with an accumulator each. A byte may hold several codes, one of each "strand"
+ * different lanes, with an accumulator each. Larger teams have fewer chunks per thread; in a team of 32 two threads
+ * share the 8 bytes of two chunks. A byte may hold several codes, one of each "strand"
  * (kernels/formats/blocks.h).
  *
  * The cheap decode: a code of at most 8 bits that begins at bit p of a word, all other bits masked off, is
@@ -28,8 +29,9 @@
 #include "kernels/maps/map.h"
 
 enum {
-    TEAM = 8,       /* threads that share a round */
-    TEAM_CHUNKS = 4 /* chunks per thread and round */
+    TEAM = 8,        /* threads that share a round, if not more */
+    TEAM_CHUNKS = 4, /* chunks per thread and round, at most */
+    CHUNKS_OF_ROUND = 32
 };
 
 typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
@@ -37,13 +39,15 @@ typedef enum block_way { BLOCK_PLAIN, BLOCK_CHEAP, BLOCK_BY_TABLE } block_way;
 /* How a team shares a round: a thread has `runs` neighbouring runs of `bytes` bytes. */
 typedef struct block_share {
     const block_layout *layout;
-    unsigned runs, bytes, strands;
-    block_way fast; /* the fastest decode that the format supports */
-    bool own_first; /* threads with an odd number take strand 1 first */
+    unsigned team, chunks; /* threads; chunks of a thread in a round */
+    unsigned runs, bytes;
+    unsigned strands; /* of its runs; 1 of 2 where a thread takes that of its parity only */
+    block_way fast;   /* the fastest decode that the format supports */
+    bool own_first;   /* threads with an odd number take strand 1 first */
 } block_share;
 
-/* False: the format cannot be shared this way (TQ1_0). */
-bool block_share_of(const block_layout *layout, block_share *share);
+/* False: the format cannot be shared this way: TQ1_0; and by teams larger than 8 (16 or 32), most. */
+bool block_share_of(const block_layout *layout, unsigned team, block_share *share);
 
 /* The lanes of a thread's chunks: from "thread" and "chunk" to "lane". */
 map block_share_lanes(const block_share *share);
@@ -54,6 +58,7 @@ typedef struct block_reader {
     const codec_state *state;
     ptx_val thread; /* u32: number in the team */
     ptx_val odd;    /* predicate, where own_first */
+    ptx_val own; /* u32, where own_first: the number of the thread's first strand among those of the block */
     ptx_val masks[2][2];
     ptx_val factors[2];             /* f32: of d, for the first and second strand */
     block_turn turns[2];            /* of the first and second strand, where own_first */

@@ -46,9 +46,21 @@ unsigned blocks_window(const block_layout *layout, const kernel_spec *spec)
     return window;
 }
 
+/* Neighbouring teams exchange the halves of gated pairs, and so lie in one warp. */
+unsigned blocks_team(const block_layout *layout, const kernel_spec *spec)
+{
+    const unsigned most = spec->epilogue.gated ? WARP / 2 : WARP;
+    unsigned team = TEAM;
+    for (uint64_t split = spec->product.split; split > 2 && team < most && blocks_are_direct(layout);
+         split /= 2)
+        team *= 2;
+    return team;
+}
+
 static unsigned columns_of(const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned teams = blocks_warps(block_layout_of(row->format), spec) * WARP / TEAM;
+    const block_layout *layout = block_layout_of(row->format);
+    const unsigned teams = blocks_warps(layout, spec) * WARP / blocks_team(layout, spec);
     return teams * team_outputs(spec) / (spec->epilogue.gated ? 2 : 1);
 }
 
@@ -56,8 +68,7 @@ static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, 
 {
     block_share share;
     const block_layout *layout = block_layout_of(row->format);
-    (void)spec;
-    if (layout && block_share_of(layout, &share))
+    if (layout && block_share_of(layout, blocks_team(layout, spec), &share))
         return true;
     snprintf(error, error_size, "product blocks takes GGUF blocks other than TQ1_0");
     return false;
@@ -86,28 +97,41 @@ static bool ragged_serves(const kernel_row *row, const kernel_spec *spec, char *
 static unsigned x_pitch(const blocks *s)
 {
     _Static_assert(TEAM * LOAD_BYTES == BYTE_TABLE_RUN, "a run fits between the entries of a table");
-    return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : BYTE_TABLE_RUN;
+    return s->share.fast == BLOCK_BY_TABLE ? BYTE_TABLE_PITCH : s->share.team * LOAD_BYTES;
+}
+
+/* Pairs of chunks of a thread. */
+static unsigned pairs_of(const blocks *s)
+{
+    return s->share.chunks / 2;
+}
+
+/* Accumulators of a thread for a row and an output. */
+static unsigned sums_of(const blocks *s)
+{
+    return s->pairs ? pairs_of(s) : s->share.chunks;
 }
 
 /* Byte offset, within a round, of the vector with element e of the chunk of accumulator `a` (of thread j).
- * The order is (a, half, j, e) in vectors of four; in pairs it is (a % 2, e / 2, j, (e + a) % 2, a / 2),
+ * The order is (a, half, j, e) in vectors of four; in two pairs it is (a % 2, e / 2, j, (e + a) % 2, a / 2),
  * so that storing the chunks a and a + 1 at once causes no bank conflict. */
 static unsigned x_vector(const blocks *s, unsigned a, unsigned e)
 {
-    return (s->pairs ? a % 2 * 4 + e / 2 : a * 2 + e / 4) * x_pitch(s);
+    return (s->pairs ? a % pairs_of(s) * 4 + e / 2 : a * 2 + e / 4) * x_pitch(s);
 }
 
-/* Lane i of a warp stages the chunk of thread i % 8, accumulator i / 8, for the rounds that its warp
+/* Lane i of a warp stages the chunk of thread i % team, accumulator i / team, for the rounds that its warp
  * stages. */
 static void begin_x(ptx_builder *b, blocks *s)
 {
-    ptx_val lane = ptx_laneid(b), j = ptx_and(b, lane, TEAM - 1), a = ptx_shr(b, lane, 3);
+    ptx_val lane = ptx_laneid(b), j = ptx_and(b, lane, (int)s->share.team - 1),
+            a = ptx_shr(b, lane, ceil_log2(s->share.team));
     s->x = (x_window){.spec = s->spec,
                       .args = &s->args,
                       .rows = s->rows,
                       .rounds = s->window,
                       .warps = s->warps,
-                      .round_bytes = ROUND_BYTES / BYTE_TABLE_RUN * x_pitch(s),
+                      .round_bytes = ROUND_BYTES / (s->share.team * LOAD_BYTES) * x_pitch(s),
                       .copies = 1,
                       .whole_chunks = true,
                       .short_rows = s->ragged,
@@ -119,10 +143,12 @@ static void begin_x(ptx_builder *b, blocks *s)
     for (unsigned e = 0; e < CHUNK; e++)
         s->x.offsets[e] = x_vector(s, 0, e) + (s->pairs ? 0 : e % 4 * 4);
     s->x_mine = ptx_add(b, s->x.shared, ptx_shl(b, s->thread, 4));
-    ptx_val slot = ptx_add(b, s->x.shared, ptx_shl(b, j, 4)), number = s->pairs ? ptx_and(b, a, 1) : a;
-    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2(x_vector(s, 1, 0))));
+    ptx_val slot = ptx_add(b, s->x.shared, ptx_shl(b, j, 4)),
+            number = s->pairs ? ptx_and(b, a, (int)pairs_of(s) - 1) : a;
+    slot = ptx_add(b, slot, ptx_shl(b, number, ceil_log2((s->pairs ? 4 : 2) * x_pitch(s))));
     if (s->pairs)
-        slot = ptx_mad(b, number, X_PAIR_BYTES, ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, 1), 2)));
+        slot = ptx_mad(b, number, X_PAIR_BYTES,
+                       ptx_add(b, slot, ptx_shl(b, ptx_shr(b, a, ceil_log2(pairs_of(s))), 2)));
     s->x.slot = slot;
     s->x.chunk = ptx_cvt(b, PTX_U64, ptx_shl(b, lanes_lane(b, &s->lanes, j, a), 3));
     if (s->share.fast == BLOCK_CHEAP && s->spec->data != QDNN_DATA_F16)
@@ -136,7 +162,7 @@ static void clear_sums(ptx_builder *b, blocks *s, bool made)
 {
     for (unsigned m = 0; m < s->rows; m++)
         for (unsigned o = 0; o < s->outputs; o++)
-            for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++) {
+            for (unsigned a = 0; a < sums_of(s); a++) {
                 ptx_val zero = s->pairs ? ptx_bits(b, PTX_F32X2, 0) : ptx_f32(b, 0);
                 if (made)
                     ptx_assign(b, s->sums[m][o][a], zero);
@@ -151,7 +177,7 @@ static void scale_sums(ptx_builder *b, const blocks *s, unsigned o, ptx_val fact
     if (s->pairs)
         factor = ptx_pack2(b, PTX_F32X2, factor, factor);
     for (unsigned m = 0; m < s->rows; m++)
-        for (unsigned a = 0; a < (s->pairs ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
+        for (unsigned a = 0; a < sums_of(s); a++)
             ptx_assign(b, s->sums[m][o][a], ptx_mul(b, s->sums[m][o][a], factor));
 }
 
@@ -245,7 +271,7 @@ void blocks_add_round(ptx_builder *b, const blocks *s, const block_values *value
     const bool by_table = values->way == BLOCK_BY_TABLE;
     for (unsigned o = 0; o < s->outputs && values[o].unit.kind != PTX_NOTHING; o++)
         next_unit(b, s, o, values[o].unit);
-    for (unsigned a = 0; a < (s->pairs || by_table ? TEAM_CHUNKS / 2 : TEAM_CHUNKS); a++)
+    for (unsigned a = 0; a < (by_table ? pairs_of(s) : sums_of(s)); a++)
         (s->pairs   ? add_chunk_pair
          : by_table ? add_chunks_by_table
                     : add_chunk)(b, s, values, a, x_at, x_more);
@@ -299,13 +325,13 @@ static void plain_window(ptx_builder *b, const blocks *s, void *user, ptx_val fi
 /* Writes the accumulators of row m and output o to `to`. */
 static void gather_sums(ptx_builder *b, const blocks *s, unsigned m, unsigned o, ptx_val *to)
 {
-    for (unsigned a = 0; a < TEAM_CHUNKS / 2; a++)
+    for (unsigned a = 0; a < sums_of(s); a++)
         if (s->pairs) {
             ptx_val two[2];
             ptx_unpack(b, PTX_F32, s->sums[m][o][a], two, 2);
-            to[a] = two[0], to[a + 2] = two[1];
+            to[a] = two[0], to[a + pairs_of(s)] = two[1];
         } else {
-            to[a] = s->sums[m][o][a], to[a + 2] = s->sums[m][o][a + 2];
+            to[a] = s->sums[m][o][a];
         }
 }
 
@@ -318,8 +344,8 @@ static void finish(ptx_builder *b, const blocks *s)
     lanes_joined joined = {0};
     for (unsigned pair = 0; pair < s->outputs / each; pair++) {
         for (unsigned i = 0; i < count; i++)
-            gather_sums(b, s, i / each, pair + i % each, &sums[pair][i * TEAM_CHUNKS]);
-        joined = lanes_join(b, &s->lanes, s->thread, sums[pair], count, TEAM_CHUNKS);
+            gather_sums(b, s, i / each, pair + i % each, &sums[pair][i * s->share.chunks]);
+        joined = lanes_join(b, &s->lanes, s->thread, sums[pair], count, s->share.chunks);
     }
     for (unsigned i = 0; i < joined.count; i++) {
         ptx_val number = ptx_add(b, joined.first, (int)i), both[2];
@@ -329,7 +355,7 @@ static void finish(ptx_builder *b, const blocks *s)
         if (joined.is_first.kind != PTX_NOTHING)
             stored = ptx_and(b, stored, joined.is_first);
         if (team_halves_are_apart(s->spec)) {
-            sums[1][i] = ptx_shfl_bfly(b, sums[0][i], TEAM);
+            sums[1][i] = ptx_shfl_bfly(b, sums[0][i], (int)s->share.team);
             stored = ptx_setp_and(b, PTX_EQ, ptx_and(b, s->team, 1), 0, stored);
         }
         ptx_if(b, stored);
@@ -409,13 +435,13 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     const block_layout *layout = block_layout_of(row->format);
     *s = (blocks){.spec = spec,
                   .warps = blocks_warps(layout, spec),
-                  .teams = blocks_warps(layout, spec) * WARP / TEAM,
+                  .teams = blocks_warps(layout, spec) * WARP / blocks_team(layout, spec),
                   .rows = (unsigned)spec->product.tile_rows,
                   .outputs = team_outputs(spec),
                   .ragged = gemm_is_ragged(spec),
-                  .pairs = has_f32x2(b),
+                  .pairs = has_f32x2(b) && blocks_team(layout, spec) < WARP,
                   .args = gemm_declare(b, row, spec)};
-    block_share_of(layout, &s->share);
+    block_share_of(layout, blocks_team(layout, spec), &s->share);
     s->between = layout->table && !has_room(b) && spec->product.tile_rows == 1 && !s->ragged;
     if (layout->table && !has_room(b) && !s->between)
         s->share.fast = BLOCK_PLAIN;
@@ -423,8 +449,8 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
     s->window = blocks_window(layout, spec) / (s->between ? 2 : 1);
     s->state = block_open(b, layout);
     ptx_val lane = ptx_laneid(b);
-    s->thread = ptx_and(b, lane, TEAM - 1);
-    s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(TEAM));
+    s->thread = ptx_and(b, lane, (int)s->share.team - 1);
+    s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(s->share.team));
     if (shared_of(row, spec))
         s->dynamic = ptx_shared_dynamic(b, BYTE_TABLE_RUN);
     begin_x(b, s);

@@ -41,6 +41,8 @@ typedef struct blocks {
     ptx_val units[BLOCKS_OUTPUTS_MAX]; /* variables u32, where sums are in units: that of each output */
 } blocks;
 
+/* Threads of a team: 8, or 16 or 32 where outputs are divided further than that. */
+unsigned blocks_team(const block_layout *layout, const kernel_spec *spec);
 /* Warps of a thread block. */
 unsigned blocks_warps(const block_layout *layout, const kernel_spec *spec);
 

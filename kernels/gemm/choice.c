@@ -2,7 +2,7 @@
  * largest number of rows of a plan, never on that of a single execute. */
 #include "kernels/formats/byte_table.h"
 #include "kernels/formats/quantized.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/blocks.h"
 
 uint64_t kernel_rows_together(uint64_t m, uint64_t experts)
 {
@@ -24,16 +24,29 @@ static uint64_t rows_of_tile(uint64_t m)
     return rows;
 }
 
-/* Whether blocks of half the outputs would be better. Every multiprocessor should have six warps, which the model of time shows to
- * suffice. But a block that fills a large table first costs too much to have more of them than multiprocessors. */
+/* How many warps every multiprocessor should have. The model of time shows six to suffice; where codes are loaded straight from
+ * blocks, eight; and three of those that copy long rounds to shared memory, of two outputs at a time. */
+static unsigned wanted_warps(const kernel_row *row)
+{
+    enum { USUAL = 6, OF_DIRECT = 8, OF_LONG = 3, LONG_ROUND = 200 };
+    const block_layout *layout = block_layout_of(row->format);
+    if (!layout)
+        return USUAL;
+    if (blocks_are_direct(layout))
+        return OF_DIRECT;
+    return ROUND / layout->elements * layout->bytes >= LONG_ROUND ? OF_LONG : USUAL;
+}
+
+/* Whether blocks of half the outputs would be better, for the sake of warps. But a block that fills a large table first costs too
+ * much to have more of them than multiprocessors. */
 static bool should_divide(const kernel_row *row, const kernel_problem *problem, const kernel_spec *spec)
 {
-    enum { USUAL_MULTIPROCESSORS = 108, WARPS = 6 };
+    enum { USUAL_MULTIPROCESSORS = 108 };
     const kernel_geometry g = gemm_geometry(row, spec);
     const uint64_t warps = gemm_warps(row, spec, problem), blocks = warps * WARP / g.block,
                    sms = problem->multiprocessors > 0 ? (uint64_t)problem->multiprocessors
                                                       : USUAL_MULTIPROCESSORS;
-    return warps < WARPS * sms && (g.shared_dynamic < BYTE_TABLE_BYTES || 2 * blocks <= sms);
+    return warps < wanted_warps(row) * sms && (g.shared_dynamic < BYTE_TABLE_BYTES || 2 * blocks <= sms);
 }
 
 /* Divides the outputs of blocks, so that each warp has fewer of them, or its last one is shared by more threads. */

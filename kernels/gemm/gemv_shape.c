@@ -96,10 +96,12 @@ static void split_outputs(const kernel_spec *spec, unsigned bits, gemv_shape *s)
 }
 
 /* Warps hide latency better than loads written ahead, which ptxas moves together: a thread with one output loads no more of it
- * than one with two. */
-static unsigned depth_of(const gemv_shape *s)
+ * than one with two; on sm_80 half as much, which the model of time prefers there and nowhere else. */
+static unsigned depth_of(const gemv_shape *s, const ptx_sm *sm)
 {
-    const unsigned all = WORDS_AHEAD / (s->outputs * s->words), of_output = WORDS_OF_OUTPUT / s->words;
+    const bool is_less = s->outputs == 1 && sm && sm->number == 80;
+    const unsigned all = WORDS_AHEAD / (s->outputs * s->words),
+                   of_output = (is_less ? WORDS_OF_OUTPUT / 2 : WORDS_OF_OUTPUT) / s->words;
     return between(2, all < of_output ? all : of_output, GEMV_DEPTH_MAX);
 }
 
@@ -122,7 +124,7 @@ gemv_shape gemv_shape_of(const kernel_row *row, const kernel_spec *spec, const p
     split_outputs(spec, bits, &s);
     s.team = LANES / s.chunks;
     s.words = (s.chunks * bits + 3) / 4;
-    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : depth_of(&s);
+    s.depth = s.rows > 8 ? 1 : s.rows > 4 ? 2 : depth_of(&s, sm);
     s.warps = s.rows > 8 ? 8 : 4;
     s.of_block = s.warps * (WARP / s.team) * s.outputs;
     if (s.is_ragged) {

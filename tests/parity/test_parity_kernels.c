@@ -450,10 +450,13 @@ static bool run_way(const product_case *c, const way *w, const char *sm)
 static bool run_shape(const kernel_row *row, kernel_product product, int turn, const shape *at)
 {
     const uint64_t tile = product == KERNEL_PRODUCT_LANEWISE ? 32u << turn % 3 : 1u << turn % 4;
-    const way w = {product, tile, product == KERNEL_PRODUCT_LANEWISE && turn % 2 ? 2 : 1};
+    way w = {product, tile, product == KERNEL_PRODUCT_LANEWISE ? 1u + turn % 2 : 1u << (turn + at->k) % 4};
     product_case c = shaped_case(row, turn, product == KERNEL_PRODUCT_COLUMNS);
     c.m = (int64_t)tile > at->rows_less ? (int64_t)tile - at->rows_less : 1;
     set_shape(&c, at);
+    if (run_way(&c, &w, sms[turn % LENGTH(sms)]))
+        return true;
+    w.split = 1; /* not divided that far */
     return run_way(&c, &w, sms[turn % LENGTH(sms)]);
 }
 
