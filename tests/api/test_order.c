@@ -121,6 +121,48 @@ TEST_CASE(ApiOrder, AHandleWaitsBeforeItIsGone)
     end(handle, r);
 }
 
+/* A kernel of the caller's own, in a program that is destroyed while it runs. */
+TEST_CASE(ApiOrder, AProgramWaitsForKernelsOfItsOwn)
+{
+    recorder *r;
+    qdnnHandle_t handle = begin(&r);
+    for (int runs = 0; runs < 2; runs++) {
+        qdnnProgram_t program = NULL;
+        int x = 0;
+        OK(qdnnCreateProgram(handle, 4, &program));
+        qdnnTensorDescriptor_t shape = NULL;
+        OK(qdnnCreateTensorDescriptor(&shape));
+        OK(qdnnSetTensorDescriptor(shape, QDNN_DATA_F32, 2, (const int64_t[]){4, 8}, NULL));
+        OK(qdnnAddTensorToProgram(program, "x", QDNN_PROGRAM_EXTERNAL, shape, 1, &x));
+        OK(qdnnDestroyTensorDescriptor(shape));
+        const qdnnProgramArgument_t argument = {.kind = QDNN_KERNEL_ARGUMENT_WRITE, .tensor = x};
+        const qdnnProgramKernel_t kernel = {
+            .size = sizeof kernel,
+            .source = QDNN_SOURCE_PTX,
+            .text = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                    ".visible .entry own(.param .u64 x)\n{\n    ret;\n}\n",
+            .entry = "own",
+            .grid = {1, 1, 1},
+            .block = {32, 1, 1},
+            .arguments = &argument,
+            .count = 1};
+        OK(qdnnAddKernelToProgram(program, "own", &kernel));
+        OK(qdnnCompileProgram(program));
+        const void *pointers[] = {(void *)(uintptr_t)4096};
+        OK(qdnnSetStream(handle, recorder_stream(1)));
+        if (runs)
+            OK(qdnnRunProgram(handle, program, pointers, 1, 4, NULL, 0));
+        OK(qdnnSetStream(handle, recorder_stream(0)));
+        CHECK_EQ_I64(r->launches, runs);
+        CHECK_EQ_I64(recorder_pending(1), runs);
+        const int syncs = r->syncs;
+        OK(qdnnDestroyProgram(program));
+        CHECK_EQ_I64(r->syncs - syncs, runs); /* what never ran is not waited for */
+        CHECK_EQ_STR(r->mistake, "");
+    }
+    end(handle, r);
+}
+
 /* One-shot calls keep a workspace in the handle: on another stream it is another one, or the first stream is done with it. */
 TEST_CASE(ApiOrder, NoWorkspaceOnTwoStreams)
 {

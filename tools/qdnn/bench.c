@@ -91,7 +91,6 @@ static void scene_open(scene *s, int64_t m)
     for (int i = QDNN_OPERAND_CODES; i <= QDNN_OPERAND_NESTED_OFFSET; i++)
         bind(s, (qdnnOperand_t)i, s->w.host[i], s->w.bytes[i]);
     bind(s, QDNN_OPERAND_Y, NULL, 2 * (size_t)m * outputs);
-    TRY(s, qdnnSynchronize(s->handle));
 }
 
 static void scene_close(scene *s)
