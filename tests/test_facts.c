@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock/product/product.h"
 #include "clock/sass/sass.h"
 #include "test.h"
 #include "tools/toolkit.h"
@@ -277,6 +278,28 @@ TEST_CASE(Facts, SmallProducts)
             CHECK_EQ_U64(small.problem.columns, 192);
             CHECK_EQ_U64(small.problem.m, 7);
         }
+}
+
+/* A product on a board: no faster than its bytes, its ends in order, and nothing left behind, also where there is no model. */
+TEST_CASE(Facts, TimeOfAProduct)
+{
+    char why[256] = "", path[1024];
+    facts_product p = {.row = kernel_find("matmul_int4"),
+                       .spec = kernel_spec_default(),
+                       .problem = {.rows = 1024, .columns = 256, .m = 1, .x_stride = 256, .y_stride = 1024}};
+    if (!toolkit_find_ptxas(path, sizeof path) || !toolkit_find_nvdisasm(path, sizeof path))
+        SKIP("ptxas or nvdisasm was not found");
+    REQUIRE(kernel_spec_set_words(p.row, &p.spec, "reduction=columns", why, sizeof why));
+    p.problem.multiprocessors = board_find("a100")->multiprocessors;
+    kernel_product_choose(p.row, &p.problem, &p.spec);
+    REQUIRE(kernel_spec_settle_kernel(p.row, &p.spec, why, sizeof why));
+    product_time t = {0};
+    if (!CHECK(product_time_of(&p, board_find("a100"), &t, why, sizeof why)))
+        FAIL("%s", why);
+    CHECK(t.launches >= 1);
+    CHECK(t.roofline_us > 0);
+    CHECK(t.us[CLOCK_LOW] >= t.roofline_us && t.us[CLOCK_HIGH] >= t.us[CLOCK_LOW]);
+    CHECK(t.plain_us[CLOCK_LOW] >= t.roofline_us);
 }
 
 /* What DRAM delivers in 600 ns, or a quarter of what is read. */

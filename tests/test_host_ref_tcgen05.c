@@ -39,6 +39,23 @@ TEST_CASE(HostRefTcgen05, ScalesGroupsOfFour)
                  1.0f + 18.0f - 6.75f + 0.25f + 0.5f);
 }
 
+/* A scale that is NaN makes its group NaN, also one of zeros. */
+TEST_CASE(HostRefTcgen05, ScalesThatAreNaN)
+{
+    const uint8_t zeros[64] = {0}, ones[4] = {0x38, 0x38, 0x38, 0x38}, powers[2] = {127, 127};
+    CHECK_EQ_F32(ref_tensor_tcgen05_fp4(zeros, zeros, 4, true, ones, ones, 2.0f), 2.0f);
+    CHECK_EQ_F32(ref_tensor_tcgen05_fp4(zeros, zeros, 2, false, powers, powers, 2.0f), 2.0f);
+    for (int g = 0; g < 4; g++) {
+        uint8_t scale[4] = {0x38, 0x38, 0x38, 0x38}, power[2] = {127, 127};
+        scale[g] = 0x7F;
+        power[g / 2] = 0xFF;
+        CHECK(isnan(ref_tensor_tcgen05_fp4(zeros, zeros, 4, true, scale, ones, 2.0f)));
+        CHECK(isnan(ref_tensor_tcgen05_fp4(zeros, zeros, 4, true, ones, scale, 2.0f)));
+        CHECK(isnan(ref_tensor_tcgen05_fp4(zeros, zeros, 2, false, power, powers, 2.0f)));
+        CHECK(isnan(ref_tensor_tcgen05_fp4(zeros, zeros, 2, false, powers, power, 2.0f)));
+    }
+}
+
 static uint32_t random_word(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

@@ -374,6 +374,49 @@ TEST_CASE(CudaGraph, ClonesAndMemoryOfGraphs)
     driver_close();
 }
 
+static uint64_t graph_memory(CUgraphMem_attribute attribute)
+{
+    cuuint64_t value = 99;
+    CU(cu.cuDeviceGetGraphMemAttribute(0, attribute, &value));
+    return value;
+}
+
+/* What graphs hold now, and the most that was seen; the latter is reset by 0, and nothing else can be set. */
+TEST_CASE(CudaGraph, MemoryIsCounted)
+{
+    static const CUgraphMem_attribute now[] = {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT,
+                                               CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT},
+                                      most[] = {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH,
+                                                CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH};
+    scene s;
+    CUdeviceptr p = 0;
+    cuuint64_t zero = 0, one = 1;
+    REQUIRE(begin(&s));
+    CU(cu.cuStreamBeginCapture_v2(s.a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CU(cu.cuMemAllocAsync(&p, 4096, s.a));
+    CU(cu.cuMemFreeAsync(p, s.a));
+    CU(cu.cuStreamEndCapture(s.a, &s.graph));
+    for (int i = 0; i < 2; i++) {
+        CHECK(graph_memory(now[i]) >= 4096);
+        CHECK_EQ_U64(graph_memory(most[i]), graph_memory(now[i]));
+    }
+    CU(cu.cuGraphDestroy(s.graph));
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_U64(graph_memory(now[i]), 0);
+        CHECK(graph_memory(most[i]) >= 4096);
+        CU_IS(cu.cuDeviceSetGraphMemAttribute(0, now[i], &zero), CUDA_ERROR_INVALID_VALUE);
+        CU_IS(cu.cuDeviceSetGraphMemAttribute(0, most[i], &one), CUDA_ERROR_INVALID_VALUE);
+        CHECK(graph_memory(most[i]) >= 4096);
+    }
+    for (int i = 0; i < 2; i++) {
+        CU(cu.cuDeviceSetGraphMemAttribute(0, most[i], &zero));
+        CHECK_EQ_U64(graph_memory(most[i]), 0);
+    }
+    CU(cu.cuDeviceGraphMemTrim(0));
+    CU_IS(cu.cuDeviceGraphMemTrim(9), CUDA_ERROR_INVALID_DEVICE);
+    driver_close();
+}
+
 TEST_CASE(CudaGraph, UserObjectsEndWithTheGraph)
 {
     scene s;

@@ -293,3 +293,42 @@ TEST_CASE(TensorScaled, RandomFp4)
         CHECK_EQ_I64(wrong, 0);
     }
 }
+
+/* The number that bits without a sign stand for; those of the infinity: the least beyond the largest. */
+static double number_of(pvm_type type, uint32_t bits)
+{
+    const int mantissa = type == T_F16 ? 10 : 23, bias = type == T_F16 ? 15 : 127;
+    const int field = (int)(bits >> mantissa);
+    const double fraction = (double)(bits & ((1u << mantissa) - 1)) + (field ? (double)(1u << mantissa) : 0);
+    return ldexp(fraction, (field ? field : 1) - bias - mantissa);
+}
+
+static void check_scaled_down(pvm_type type, uint32_t bits, int shift)
+{
+    const uint32_t sign = bits & tensor_sign_bit(type), largest = type == T_F16 ? 0x7BFF : 0x7F7FFFFF;
+    const uint32_t made = tensor_scaled_down(type, bits, shift), magnitude = made ^ sign;
+    if ((bits ^ sign) > largest) { /* NaN and infinities stay */
+        CHECK_EQ_U32(made, bits);
+        return;
+    }
+    const double wanted = ldexp(number_of(type, bits ^ sign), -shift);
+    if (magnitude > largest || number_of(type, magnitude) > wanted ||
+        number_of(type, magnitude + 1) <= wanted)
+        FAIL("%08x times 2^-%d is %08x", (unsigned)bits, shift, (unsigned)made);
+}
+
+/* Cut off towards zero: the largest number that is not above the quotient. */
+TEST_CASE(TensorScaled, DividesByPowersOfTwo)
+{
+    uint64_t random = 20260;
+    CHECK_EQ_U32(tensor_sign_bit(T_F16), 0x8000);
+    CHECK_EQ_U32(tensor_sign_bit(T_F32), 0x80000000);
+    for (int shift = 0; shift < 16; shift++) {
+        for (uint32_t bits = 0; bits < 0x10000; bits++)
+            check_scaled_down(T_F16, bits, shift);
+        for (uint32_t field = 0; field < 0x200; field++)
+            for (int i = 0; i < 8; i++)
+                check_scaled_down(T_F32, field << 23 | (uint32_t)(i < 7 ? next_random(&random) & 0x7FFFFF : 0),
+                                  shift);
+    }
+}
