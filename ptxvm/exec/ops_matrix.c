@@ -152,7 +152,7 @@ static vm_result exec_ldmatrix(vm_warp *warp, const vm_op *op, uint32_t mask)
     for (int k = 0; k < count * form->registers; k++) {
         uint32_t value[WARP];
         take_register(form, data + k / form->registers * form->rows, k % form->registers, value);
-        if (mask == UINT32_MAX && !op->operand[k].is_sink)
+        if (mask == UINT32_MAX)
             memcpy(vm_value(warp, &op->operand[k]), value, sizeof value);
         else
             VM_EACH_LANE(lane, mask)

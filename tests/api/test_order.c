@@ -136,16 +136,15 @@ TEST_CASE(ApiOrder, AProgramWaitsForKernelsOfItsOwn)
         OK(qdnnAddTensorToProgram(program, "x", QDNN_PROGRAM_EXTERNAL, shape, 1, &x));
         OK(qdnnDestroyTensorDescriptor(shape));
         const qdnnProgramArgument_t argument = {.kind = QDNN_KERNEL_ARGUMENT_WRITE, .tensor = x};
-        const qdnnProgramKernel_t kernel = {
-            .size = sizeof kernel,
-            .source = QDNN_SOURCE_PTX,
-            .text = ".version 6.3\n.target sm_75\n.address_size 64\n"
-                    ".visible .entry own(.param .u64 x)\n{\n    ret;\n}\n",
-            .entry = "own",
-            .grid = {1, 1, 1},
-            .block = {32, 1, 1},
-            .arguments = &argument,
-            .count = 1};
+        const qdnnProgramKernel_t kernel = {.size = sizeof kernel,
+                                            .source = QDNN_SOURCE_PTX,
+                                            .text = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                                                    ".visible .entry own(.param .u64 x)\n{\n    ret;\n}\n",
+                                            .entry = "own",
+                                            .grid = {1, 1, 1},
+                                            .block = {32, 1, 1},
+                                            .arguments = &argument,
+                                            .count = 1};
         OK(qdnnAddKernelToProgram(program, "own", &kernel));
         OK(qdnnCompileProgram(program));
         const void *pointers[] = {(void *)(uintptr_t)4096};

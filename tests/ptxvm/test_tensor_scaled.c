@@ -328,7 +328,7 @@ TEST_CASE(TensorScaled, DividesByPowersOfTwo)
             check_scaled_down(T_F16, bits, shift);
         for (uint32_t field = 0; field < 0x200; field++)
             for (int i = 0; i < 8; i++)
-                check_scaled_down(T_F32, field << 23 | (uint32_t)(i < 7 ? next_random(&random) & 0x7FFFFF : 0),
-                                  shift);
+                check_scaled_down(
+                    T_F32, field << 23 | (uint32_t)(i < 7 ? next_random(&random) & 0x7FFFFF : 0), shift);
     }
 }
