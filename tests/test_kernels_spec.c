@@ -192,7 +192,10 @@ TEST_CASE(KernelSpec, EnumeratorsOutOfRangeAreRefusedAtEmission)
     spec.data = QDNN_DATA_U16;
     kernel_text text;
     ptx_error error;
+    memset(&text, 0xAA, sizeof text); /* what the caller had there is not freed */
+    memset(&error, 0xAA, sizeof error);
     CHECK(!kernel_emit(kernel_find("scale_nf4"), &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
+    CHECK(!error.no_memory);
     CHECK_EQ_STR(error.text, "data is 15; it must be f32, f16, bf16, f64");
     CHECK(text.ptx == NULL);
 }

@@ -112,6 +112,52 @@ TEST_CASE(CudaLaunch, LimitsAndAttributes)
     driver_close();
 }
 
+/* Each attribute by its number: those that only affect performance are taken, and so are events, which are recorded. */
+TEST_CASE(CudaLaunch, EveryAttribute)
+{
+    CUmodule m = NULL;
+    REQUIRE(driver_open_context("PTXVM_SM=sm_90"));
+    CUdeviceptr out = new_u32(1, 0);
+    void *params[] = {&out};
+    CUfunction share = test_function(&m, "share");
+    for (int id = 0; id < 20; id++) {
+        CUevent before, event;
+        float ms = -1;
+        const bool is_event =
+            id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+        CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)id};
+        const CUlaunchConfig config = {.gridDimX = 1,
+                                       .gridDimY = 1,
+                                       .gridDimZ = 1,
+                                       .blockDimX = 32,
+                                       .blockDimY = 1,
+                                       .blockDimZ = 1,
+                                       .sharedMemBytes = 8,
+                                       .attrs = &attribute,
+                                       .numAttrs = 1};
+        CU(cu.cuEventCreate(&before, 0));
+        CU(cu.cuEventCreate(&event, 0));
+        CU(cu.cuEventRecord(before, NULL));
+        if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            attribute.value.programmaticEvent.event = event;
+        else if (id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            attribute.value.launchCompletionEvent.event = event;
+        else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            attribute.value.clusterDim.x = attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+        test_push_note("attribute %d", id);
+        CU_IS(cu.cuLaunchKernelEx(&config, share, params, NULL),
+              id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE    ? CUDA_ERROR_NOT_SUPPORTED
+              : id > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? CUDA_ERROR_INVALID_VALUE
+                                                                        : CUDA_SUCCESS);
+        CU(cu.cuCtxSynchronize());
+        CU_IS(cu.cuEventElapsedTime(&ms, before, event), is_event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+        test_pop_note();
+        CU(cu.cuEventDestroy_v2(before));
+        CU(cu.cuEventDestroy_v2(event));
+    }
+    driver_close();
+}
+
 static void check_sticks(const char *kernel, CUdeviceptr address, CUresult code)
 {
     CUmodule m = NULL;
