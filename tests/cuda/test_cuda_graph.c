@@ -76,6 +76,7 @@ TEST_CASE(CudaCapture, AForkedStreamMayBeDestroyed)
         if (order == 1)
             CU(cu.cuStreamWaitEvent(s.a, end, 0));
         CU(bump(&s, s.a, 3));
+        CU_IS(cu.cuStreamEndCapture(s.a, NULL), CUDA_ERROR_INVALID_VALUE); /* and the capture goes on */
         CU_IS(cu.cuStreamEndCapture(s.a, &s.graph), order == 2 ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : 0);
         if (order < 2) {
             CU(cu.cuGraphInstantiateWithFlags(&s.exec, s.graph, 0));
