@@ -42,6 +42,14 @@ static const struct {
     {"Copies", "CPY", "type_src=(f32|f16|q8_0),type_dst=(f32|f16|q8_0),", "CPY(type_src=f32,type_dst=q8_0"},
     {"Joined", "CONCAT", "type=(i32|q8_0),", "CONCAT(type=q8_0"},
     {"Repeated", "REPEAT", "", "REPEAT(type=f32"},
+    {"Padded", "PAD", "ne_a=\\[11,22,33,44\\],.*tfrm=(0|2)", "circular=1"},
+    {"Rolled", "ROLL", "", "ROLL(shift0=3"},
+    {"Triangles", "TRI", "", "tri_type=3"},
+    {"Diagonals", "DIAG", "", "DIAG(type=f32"},
+    {"CausalMasks", "DIAG_MASK_INF", "", "DIAG_MASK_INF(type=f32"},
+    {"Ranges", "ARANGE", "", "ARANGE(type=f32"},
+    {"RunningSums", "CUMSUM", "ne=\\[(10|255|1023),5,4,3\\]", "CUMSUM(type=f32,ne=[1023"},
+    {"ConvolutionsOverTokens", "SSM_CONV", "ne_a=\\[(4|67),1024,4,1\\]", "SSM_CONV(type=f32,ne_a=[67"},
 };
 
 TEST_ROWS(GgmlBackend, Operations, operations)

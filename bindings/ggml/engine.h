@@ -13,7 +13,8 @@
  *   pointwise.c  operations on each element of packed rows, by the library's plans
  *   each.c       operations on each element; bodies.c: what they compute
  *   rows.c       GET_ROWS, SET_ROWS
- *   moves.c      CPY, CONT, DUP, CONCAT, REPEAT, SET, ACC
+ *   moves.c      CPY, CONT, DUP, CONCAT, REPEAT, SET, ACC, PAD, ROLL
+ *   sequences.c  TRI, DIAG, DIAG_MASK_INF, ARANGE, CUMSUM, SSM_CONV
  *   select.c     SOFT_MAX, TOP_K, ARGMAX, ARGSORT
  *
  * An operation has one function, which serves both questions of ggml: "can you compute this?" (it makes the plans and
@@ -203,7 +204,8 @@ operation op_flash_attention, op_rope;
 operation op_norm, op_group_norm, op_sums;
 operation op_binary, op_each, op_unary, op_glu, op_add_id;
 operation op_get_rows, op_set_rows;
-operation op_copy, op_concat, op_repeat, op_set, op_fill;
+operation op_copy, op_concat, op_repeat, op_set, op_fill, op_pad, op_roll;
+operation op_triangle, op_arange, op_running_sums, op_convolution;
 operation op_soft_max, op_top_k, op_argmax, op_argsort;
 
 /* Asks for or computes a node of a graph. */

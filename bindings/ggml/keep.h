@@ -8,7 +8,7 @@
 
 #include <qdnn/qdnn.h>
 
-enum { KEEPER_BUCKETS = 1024, KEPT_MOST = 1024, WHY_BYTES = 256 };
+enum { KEEPER_BUCKETS = 1024, KEPT_MOST = 512, WHY_BYTES = 256 };
 
 typedef struct kept {
     void *object; /* null: it could not be made, and `why` says the reason */

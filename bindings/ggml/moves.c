@@ -1,4 +1,4 @@
-/* What moves elements: copies between strides, types and formats, CONCAT, REPEAT, SET, ACC, FILL. */
+/* What moves elements: copies between strides, types and formats, CONCAT, REPEAT, SET, ACC, FILL, PAD, ROLL. */
 #include <string.h>
 
 #include "bodies.h"
@@ -163,7 +163,7 @@ bool op_repeat(run *r, const struct ggml_tensor *t)
 }
 
 /* The part of t that the parameters name, which is as large as the second input. */
-static place part_of(const struct ggml_tensor *t)
+static place named_part(const struct ggml_tensor *t)
 {
     const struct ggml_tensor *c = t->src[1];
     place part = {
@@ -179,7 +179,7 @@ static place part_of(const struct ggml_tensor *t)
 bool op_set(run *r, const struct ggml_tensor *t)
 {
     const bool in_place = t->op_params[4] != 0;
-    const place part = part_of(t), c = place_of(t->src[1]);
+    const place part = named_part(t), c = place_of(t->src[1]);
     if (is_blocks(t->type))
         return run_declines(r, "a part of blocks");
     if (!in_place && !copy_plain(r, t->src[0], place_of(t)))
@@ -193,4 +193,51 @@ bool op_fill(run *r, const struct ggml_tensor *t)
     float number[EACH_NUMBERS] = {0};
     memcpy(number, t->op_params, sizeof number[0]);
     return run_each(r, &body_same, number, &to, NULL, NULL);
+}
+
+/* ---- PAD, ROLL ---- */
+
+/* The part of a place that begins at `first` of a dimension. */
+static place slice_of(place p, int d, int64_t first, int64_t size)
+{
+    p.ne[d] = size;
+    if (p.data)
+        p.data += (size_t)first * p.nb[d];
+    return p;
+}
+
+/* to[i + shift] = from[i] in each dimension, where from repeats without end. */
+static bool copy_shifted(run *r, place to, place from, const int64_t *shift, int d)
+{
+    if (d == GGML_MAX_DIMS)
+        return copy_place(r, &to, &from);
+    const int64_t n = from.ne[d];
+    for (int64_t i = 0, size; n > 0 && i < to.ne[d]; i += size) {
+        const int64_t first = ((i - shift[d]) % n + n) % n;
+        size = n - first < to.ne[d] - i ? n - first : to.ne[d] - i;
+        if (!copy_shifted(r, slice_of(to, d, i, size), slice_of(from, d, first, size), shift, d + 1))
+            return false;
+    }
+    return true;
+}
+
+bool op_roll(run *r, const struct ggml_tensor *t)
+{
+    const int64_t shift[] = {t->op_params[0], t->op_params[1], t->op_params[2], t->op_params[3]};
+    return copy_shifted(r, place_of(t), place_of(t->src[0]), shift, 0);
+}
+
+/* Zeros around x, or x again on all sides. */
+bool op_pad(run *r, const struct ggml_tensor *t)
+{
+    const int64_t before[] = {t->op_params[0], t->op_params[2], t->op_params[4], t->op_params[6]};
+    const bool repeats = t->op_params[8] != 0;
+    const place to = place_of(t), from = place_of(t->src[0]);
+    place inner = to;
+    if (repeats)
+        return copy_shifted(r, to, from, before, 0);
+    for (int d = 0; d < GGML_MAX_DIMS; d++)
+        inner = slice_of(inner, d, before[d], from.ne[d]);
+    return run_each(r, &body_same, (const float[EACH_NUMBERS]){0}, &to, NULL, NULL) &&
+           copy_place(r, &inner, &from);
 }

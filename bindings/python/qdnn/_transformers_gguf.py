@@ -47,7 +47,16 @@ class QdnnGgufQuantizer(GgufHfQuantizer):
         for name, (weight, order) in self.blocks.items():
             module = model.get_submodule(name)
             put_in_place(model, name, module, _layer_of_file(module, file[weight], order))
+        self.is_ours = not any(type(module).__name__.startswith("Gguf") for module in model.modules())
+        if self.is_ours:
+            from .transformers import QdnnConfig
+
+            model.config.quantization_config = QdnnConfig()  # what save_pretrained writes
         return model
+
+    def is_serializable(self, safe_serialization: bool | None = None) -> bool:
+        """Where no layer of transformers' own is left; the checkpoint is one of the method "qdnn"."""
+        return self.is_ours
 
 
 def _layer_over_blocks(module):

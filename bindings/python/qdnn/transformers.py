@@ -152,6 +152,7 @@ class QdnnHfQuantizer(HfQuantizer):
             if stored is not None and isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
                 self.pending[name] = _Pending(module, stored)
                 model.set_submodule(name, self.pending[name])
+                _untie(model, f"{name}.weight")
         self._refuse_others(model)
         stored = [re.escape(p.name) + r"\.(?!bias$)" for p in self.pending.values()]
         known = model._keys_to_ignore_on_load_unexpected  # a set in transformers 5, a list or None in 4
@@ -212,6 +213,14 @@ class QdnnHfQuantizer(HfQuantizer):
     @property
     def is_compileable(self) -> bool:
         return True
+
+
+def _untie(model: Any, weight: str) -> None:
+    """Transformers 5 lists the weights that are one: a quantized one is its layer's own."""
+    tied = getattr(model, "all_tied_weights_keys", {})
+    for one, other in list(tied.items()):
+        if weight in (one, other):
+            del tied[one]
 
 
 def _files_of(model: Any) -> list:

@@ -413,6 +413,7 @@ class Gguf(Case):
         self.assertIsInstance(loaded.model.embed_tokens, qt.Embedding)
         model.model.embed_tokens.weight.data.copy_(loaded.model.embed_tokens.dequantize())
         self.same(loaded, model)
+        self.assertIsInstance(self.saved_and_loaded_again(loaded).model.embed_tokens, qt.Embedding)
 
     def test_an_architecture_whose_blocks_transformers_keeps(self):
         if qf.QdnnGgufQuantizer is None or not hasattr(transformers, "Lfm2Config"):
@@ -434,6 +435,7 @@ class Gguf(Case):
         self.assertIsInstance(loaded.model.embed_tokens, qt.Embedding)
         model.model.embed_tokens.weight.data.copy_(loaded.model.embed_tokens.dequantize())
         self.same(loaded, model)
+        self.assertIsInstance(self.saved_and_loaded_again(loaded).model.embed_tokens, qt.Embedding)
 
     def test_the_functions_that_transformers_asks_for(self):
         w, x = torch.randn(6, 64), torch.randn(3, 64)
