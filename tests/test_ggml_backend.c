@@ -49,6 +49,9 @@ static const struct {
     {"CausalMasks", "DIAG_MASK_INF", "", "DIAG_MASK_INF(type=f32"},
     {"Ranges", "ARANGE", "", "ARANGE(type=f32"},
     {"RunningSums", "CUMSUM", "ne=\\[(10|255|1023),5,4,3\\]", "CUMSUM(type=f32,ne=[1023"},
+    {"StateSpaces", "SSM_SCAN", "K=(3|4)|n_seq_tokens=65", "K=4"},
+    {"StateSpacesByElement", "SSM_SCAN", "d_state=16", "d_state=16"},
+    {"DeltaRules", "GATED_DELTA_NET", "", "kda=1,K=4"},
     {"ConvolutionsOverTokens", "SSM_CONV", "ne_a=\\[(4|67),1024,4,1\\]", "SSM_CONV(type=f32,ne_a=[67"},
 };
 

@@ -272,6 +272,8 @@ static const struct {
     {GGML_OP_ARANGE, op_arange},
     {GGML_OP_CUMSUM, op_running_sums},
     {GGML_OP_SSM_CONV, op_convolution},
+    {GGML_OP_SSM_SCAN, op_scan},
+    {GGML_OP_GATED_DELTA_NET, op_delta},
     {GGML_OP_SOFT_MAX, op_soft_max},
     {GGML_OP_TOP_K, op_top_k},
     {GGML_OP_ARGMAX, op_argmax},

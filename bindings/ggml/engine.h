@@ -15,6 +15,7 @@
  *   rows.c       GET_ROWS, SET_ROWS
  *   moves.c      CPY, CONT, DUP, CONCAT, REPEAT, SET, ACC, PAD, ROLL
  *   sequences.c  TRI, DIAG, DIAG_MASK_INF, ARANGE, CUMSUM, SSM_CONV
+ *   recurrent.c  SSM_SCAN, GATED_DELTA_NET
  *   select.c     SOFT_MAX, TOP_K, ARGMAX, ARGSORT
  *
  * An operation has one function, which serves both questions of ggml: "can you compute this?" (it makes the plans and
@@ -104,7 +105,7 @@ int64_t planned_rows(int64_t rows);
 
 /* Writes a kernel whose parameters are the pointers and then the numbers, each of 32 bits. The text depends on `spec` alone. */
 typedef void kernel_writer(ptx_builder *b, const int64_t *spec);
-enum { KERNEL_BLOCK = 256, KERNEL_SPEC = 8, KERNEL_NUMBERS = 28, KERNEL_POINTERS = 6 };
+enum { KERNEL_BLOCK = 256, KERNEL_SPEC = 8, KERNEL_NUMBERS = 28, KERNEL_POINTERS = 8 };
 
 typedef struct kernel_request {
     kernel_writer *write;
@@ -206,6 +207,7 @@ operation op_binary, op_each, op_unary, op_glu, op_add_id;
 operation op_get_rows, op_set_rows;
 operation op_copy, op_concat, op_repeat, op_set, op_fill, op_pad, op_roll;
 operation op_triangle, op_arange, op_running_sums, op_convolution;
+operation op_scan, op_delta;
 operation op_soft_max, op_top_k, op_argmax, op_argsort;
 
 /* Asks for or computes a node of a graph. */

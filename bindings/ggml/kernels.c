@@ -32,7 +32,7 @@ static char *write_text(qdnnHandle_t handle, const kernel_request *request, char
 static qdnnStatus_t add_pointers(qdnnProgram_t program, const kernel_request *request,
                                  qdnnProgramArgument_t *arguments)
 {
-    static const char *const names[KERNEL_POINTERS] = {"0", "1", "2", "3", "4", "5"};
+    static const char *const names[KERNEL_POINTERS] = {"0", "1", "2", "3", "4", "5", "6", "7"};
     shapes s = {0};
     qdnnTensorDescriptor_t byte = shapes_add(&s, QDNN_DATA_U8, 1, (int64_t[]){1}, NULL);
     qdnnStatus_t status = s.status;
