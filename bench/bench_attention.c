@@ -1,12 +1,12 @@
 /* Modelled times of attention (clock/): decode by the share of the DRAM roofline, prefill in TFLOPS. A few blocks of each launch run on
- * ptxvm, all of them on the model of the board. QDNN_BENCH_BOARDS=a100,t4 selects boards. Nothing was run on a GPU. */
+ * ptxvm, all of them on the model of the board. QDNN_BENCH_BOARDS=a100,t4 selects boards, QDNN_BENCH_CACHES=e4m3,int4 caches. Nothing was run on a GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/facts/facts.h"
-#include "clock/model/model.h"
+#include "bench/launches.h"
+#include "clock/sass/sass.h"
 
 enum { QUERIES = 32, HEADS = 8, HEAD = 128, PAGE = 16, TOKENS_SAMPLED = 64, MANY = 1024 };
 
@@ -74,6 +74,7 @@ static kernel_problem problem_of(const attention_case *c, const board *on, uint6
     p.pages = sequences * p.table_pages;
     p.x_stride = p.y_stride = QUERIES * HEAD;
     p.alpha = 0.088388346f;
+    p.counted = true;
     return p;
 }
 
@@ -99,24 +100,22 @@ static double flops_of(const attention_case *c)
 
 typedef struct sample {
     const attention_case *c;
-    const kernel_row *row;
-    kernel_spec spec;
-    kernel_steps whole, small;
-    ptxvm *vm;
-    ptxvm_address at[QDNN_OPERAND_COUNT], workspace;
-    char why[512];
+    const kernel_spec *spec;
 } sample;
 
 /* Numbers of about 1, which no format has as infinite or NaN. */
-static void fill_operand(const sample *s, qdnnOperand_t operand, uint8_t *bytes, uint64_t size)
+static void fill_operand(const void *user, qdnnOperand_t operand, uint8_t *bytes, uint64_t size)
 {
+    const sample *s = user;
     const uint64_t tokens = tokens_sampled(s->c);
     int32_t *words = (int32_t *)bytes;
     uint64_t seed = 88172645463325252u;
     for (uint64_t i = 0; i < size; i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-        bytes[i] = (uint8_t)(seed >> 32) & (s->spec.kv.type && i % 2 ? 0xBB : 0xB7);
+        bytes[i] = (uint8_t)(seed >> 32) & (s->spec->kv.type && i % 2 ? 0xBB : 0xB7);
     }
+    if (operand == QDNN_OPERAND_COUNTERS)
+        memset(bytes, 0, size);
     if (operand == QDNN_OPERAND_PAGE_TABLE)
         for (uint64_t i = 0; i < size / 4; i++)
             words[i] = (int32_t)i;
@@ -135,146 +134,43 @@ static void fill_operand(const sample *s, qdnnOperand_t operand, uint8_t *bytes,
             bytes[i] &= 0xBB;
 }
 
-static bool make_operands(sample *s, const kernel_problem *p)
-{
-    kernel_operand operands[QDNN_OPERAND_COUNT];
-    kernel_operands_of(s->row, &s->spec, p, operands);
-    for (int i = 0; i < QDNN_OPERAND_COUNT; i++) {
-        uint8_t *host;
-        /* the number of sequences is not known to the operation */
-        const uint64_t bytes = i == QDNN_OPERAND_PAGE_TABLE ? 4 * p->pages : operands[i].bytes;
-        if (!bytes)
-            continue;
-        if (ptxvm_alloc(s->vm, bytes, &s->at[i]) != PTXVM_OK || !(host = ptxvm_host(s->vm, s->at[i], bytes)))
-            return false;
-        fill_operand(s, (qdnnOperand_t)i, host, bytes);
-    }
-    return ptxvm_alloc(s->vm, s->small.workspace + 16, &s->workspace) == PTXVM_OK;
-}
-
 /* Of the heads of the cache, one. */
-static bool launch(sample *s, const kernel_step *step, const char *ptx, bool joins, ptxvm_module **module,
-                   uint64_t *blocks)
+static bool time_case(const attention_case *c, const board *on, launches_time *out, char *why, size_t size)
 {
-    uint64_t params[KERNEL_PARAMS_MAX];
-    char entry[64];
-    ptxvm_kernel *kernel;
-    for (int i = 0; i < step->n_params;
-         i++) { /* all have 8 bytes, or the low ones of a little-endian number */
-        const kernel_param *p = &step->params[i];
-        params[i] = p->kind == KERNEL_OPERAND     ? s->at[p->operand]
-                    : p->kind == KERNEL_WORKSPACE ? s->workspace + p->value
-                                                  : p->value;
-    }
-    uint8_t packed[KERNEL_PARAMS_MAX * 8];
-    size_t used = 0;
-    for (int i = 0; i < step->n_params; i++) {
-        const size_t size = step->params[i].kind == KERNEL_NUMBER ? step->params[i].bytes : 8;
-        used = (used + size - 1) / size * size;
-        memcpy(packed + used, &params[i], size);
-        used += size;
-    }
-    const uint32_t heads = joins ? QUERIES / HEADS : (uint32_t)(step->grid[1] / HEADS);
-    const ptxvm_launch_config config = {.grid = {(uint32_t)step->grid[0], heads, (uint32_t)step->grid[2]},
-                                        .block = {step->block, 1, 1},
-                                        .shared_bytes = step->shared};
-    *blocks = step->grid[0] * heads * step->grid[2];
-    kernel_entry_name(step->row, entry, sizeof entry);
-    return ptxvm_module_load(s->vm, ptx, strlen(ptx), module) == PTXVM_OK &&
-           ptxvm_module_kernel(*module, entry, &kernel) == PTXVM_OK &&
-           ptxvm_launch(s->vm, kernel, &config, packed, used) == PTXVM_OK;
-}
-
-typedef struct total {
-    double us[CLOCK_CORNERS], issue_us, misfit;
-    int registers, spill_bytes;
-    const char *reason;
-} total;
-
-static bool time_step(sample *s, const board *on, const ptx_sm *sm, int i, total *out)
-{
-    const kernel_step *small = &s->small.at[i], *whole = &s->whole.at[i];
-    kernel_text text = {0};
-    ptx_error error;
-    ptxvm_module *module = NULL;
-    uint64_t blocks = 0;
-    clock_estimate e;
-    if (!kernel_emit(small->row, &small->spec, sm, NULL, &text, &error)) {
-        snprintf(s->why, sizeof s->why, "%s", error.text);
-        return false;
-    }
-    bool ok = launch(s, small, text.ptx, i > 0, &module, &blocks);
-    if (!ok)
-        snprintf(s->why, sizeof s->why, "%s", ptxvm_last_error(s->vm));
-    const clock_case what = {.ptx = text.ptx,
-                             .on = on,
-                             .counters = ok ? ptxvm_last_counters(s->vm) : NULL,
-                             .blocks = whole->grid[0] * whole->grid[1] * whole->grid[2],
-                             .counted_blocks = blocks,
-                             .threads = (int)whole->block,
-                             .shared = text.info.shared + whole->shared,
-                             .dram_bytes = i ? 0 : bytes_of(s->c),
-                             .warm = i > 0};
-    ok = ok && clock_time(&what, &e, s->why, sizeof s->why);
-    for (int c = 0; ok && c < CLOCK_CORNERS; c++)
-        out->us[c] += e.at[c].us;
-    if (ok) {
-        out->issue_us += e.at[CLOCK_LOW].issue_bound_us;
-        out->misfit = e.misfit > out->misfit ? e.misfit : out->misfit;
-        if (i == 0) {
-            out->registers = e.registers;
-            out->spill_bytes = e.spill_bytes;
-            out->reason = e.n_hot ? clock_stall_name(e.hot[0].reason) : "";
-        }
-        clock_estimate_free(&e);
-    }
-    if (module)
-        ptxvm_module_unload(module);
-    free(text.ptx);
-    return ok;
-}
-
-static bool time_case(const attention_case *c, const board *on, total *out, sample *s)
-{
-    char sm_name[16];
-    const ptxvm_config config = {.board = on->name, .counters = PTXVM_COUNTERS_PATHS};
-    *s = (sample){.c = c, .row = kernel_find(c->kernel)};
-    *out = (total){0};
-    s->spec = spec_of(c, s->row);
-    board_sm_name(on, sm_name, sizeof sm_name);
-    kernel_problem p = problem_of(c, on, c->tokens);
-    kernel_steps_of(s->row, &s->spec, &p, &s->whole);
-    p = problem_of(c, on, tokens_sampled(c));
-    p.parts = s->whole.at[0].grid[2];
-    kernel_steps_of(s->row, &s->spec, &p, &s->small);
-    if (s->whole.count != s->small.count || ptxvm_create(&config, &s->vm) != PTXVM_OK)
-        return false;
-    bool ok = make_operands(s, &p);
-    for (int i = 0; ok && i < s->whole.count; i++)
-        ok = time_step(s, on, ptx_sm_find(sm_name), i, out);
-    ptxvm_destroy(s->vm);
-    return ok;
+    const kernel_row *row = kernel_find(c->kernel);
+    const kernel_spec spec = spec_of(c, row);
+    const sample s = {c, &spec};
+    const launches_case what = {.row = row,
+                                .spec = spec,
+                                .whole = problem_of(c, on, c->tokens),
+                                .small = problem_of(c, on, tokens_sampled(c)),
+                                .heads = HEADS,
+                                .rows = QUERIES / HEADS,
+                                .bytes = bytes_of(c),
+                                .fill = fill_operand,
+                                .user = &s};
+    return launches_time_of(&what, on, out, why, size);
 }
 
 static void one(const attention_case *c, const board *on)
 {
-    static sample s;
-    total t;
+    launches_time t;
+    char why[512] = "";
     bench_progress("attention: %s, %llu x %llu on %s", c->cache, (unsigned long long)c->tokens,
                    (unsigned long long)c->context, on->name);
-    const bool ok = time_case(c, on, &t, &s);
+    const bool ok = time_case(c, on, &t, why, sizeof why);
     bench_progress("%s", "");
     printf("%-8s %-6s %-5s %5llu %6llu ", on->name, c->tensor ? "tensor" : "exact", c->cache,
            (unsigned long long)c->tokens, (unsigned long long)c->context);
     if (!ok) {
-        printf("none: %s\n", s.why);
+        printf("none: %s\n", why);
         return;
     }
     const double roofline = bytes_of(c) / on->dram_gbs * 1e-3;
     printf("%8.1f-%-8.1f %4.0f-%-4.0f %8.1f %5.0f-%-5.0f %d %3llu %4d %d %.2f %s\n", t.us[CLOCK_LOW],
            t.us[CLOCK_HIGH], 100 * roofline / t.us[CLOCK_HIGH], 100 * roofline / t.us[CLOCK_LOW], t.issue_us,
-           flops_of(c) / t.us[CLOCK_HIGH] * 1e-6, flops_of(c) / t.us[CLOCK_LOW] * 1e-6, s.whole.count,
-           (unsigned long long)s.whole.at[0].grid[2], t.registers, t.spill_bytes, t.misfit, t.reason);
+           flops_of(c) / t.us[CLOCK_HIGH] * 1e-6, flops_of(c) / t.us[CLOCK_LOW] * 1e-6, t.launches,
+           (unsigned long long)t.parts, t.registers, t.spill_bytes, t.misfit, t.reason);
     fflush(stdout);
 }
 
@@ -290,7 +186,7 @@ static bool is_listed(const char *list, const char *name)
 void bench_attention(void)
 {
     char why[256];
-    const char *boards = getenv("QDNN_BENCH_BOARDS");
+    const char *boards = getenv("QDNN_BENCH_BOARDS"), *caches = getenv("QDNN_BENCH_CACHES");
     if (!sass_found(why, sizeof why)) {
         printf("attention: skipped, %s\n", why);
         return;
@@ -305,6 +201,6 @@ void bench_attention(void)
            "why warps wait");
     for (int b = 0; b < board_count(); b++)
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            if (is_listed(boards, board_at(b)->name))
+            if (is_listed(boards, board_at(b)->name) && (!caches || is_listed(caches, cases[i].cache)))
                 one(&cases[i], board_at(b));
 }

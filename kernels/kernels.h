@@ -144,7 +144,8 @@ typedef enum {
     KERNEL_PHASE_WHOLE, /* one kernel does all */
     KERNEL_PHASE_PARTS, /* the best of each part of a row */
     KERNEL_PHASE_SUMS,  /* the sums of each part */
-    KERNEL_PHASE_JOIN   /* the result, from those */
+    KERNEL_PHASE_JOIN,  /* the result, from those */
+    KERNEL_PHASE_LAST   /* parts; the last block of a row to finish its own goes on with the result */
 } kernel_phase;
 
 typedef struct kernel_selecting {
@@ -644,6 +645,7 @@ typedef struct kernel_problem {
     uint64_t top;
     uint64_t
         parts; /* into which each row is divided; set by steps, but for attention it may be given (0: as fits) */
+    bool counted; /* attention: there are counters, by which the last block of a row knows that it is */
     uint64_t window, mask_keys, mask_stride, mask_head_stride; /* attention */
     kernel_conv conv;
     float eps, limit, factor; /* operations on rows */

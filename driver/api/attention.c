@@ -57,6 +57,7 @@ static qdnnStatus_t check_settings(const qdnnAttention_t *a)
     CHECK_STATUS(check_choice("oneSequence", a->oneSequence, 1));
     CHECK_STATUS(check_choice("sinks", a->sinks, 1));
     CHECK_STATUS(check_choice("maskHeads", a->maskHeads, 1));
+    CHECK_STATUS(check_choice("counters", a->counters, 1));
     CHECK_STATUS(check_number("window", a->window, 0, INT32_MAX));
     CHECK_STATUS(check_number("valueSize", a->valueSize, 0, 1024));
     if (!isfinite(a->scale) || !isfinite(a->cap) || a->cap < 0)
@@ -137,6 +138,7 @@ static void set_attention(const qdnnAttention_t *a, bool tensor, request *r)
     r->problem.limit = a->cap;
     r->problem.factor = a->cap != 0 ? scale / a->cap : 0;
     r->problem.window = (uint64_t)a->window;
+    r->problem.counted = a->counters;
     r->problem.mask_keys = (uint64_t)a->maskKeys;
     r->problem.mask_stride = (uint64_t)a->maskTokenStride;
     r->problem.mask_head_stride = (uint64_t)a->maskHeadStride;

@@ -159,7 +159,8 @@ static qdnnPlan_t plan_attention(body *s, int64_t window)
                          .scale = m->attention_scale,
                          .cap = m->attention_cap,
                          .sees = QDNN_SEES_KEY_INDEX,
-                         .window = window};
+                         .window = window,
+                         .counters = 1};
     qdnnPlan_t plan;
     builder_shape(&s->b, s->b.x, s->b.type, m->heads, m->key_size, m->heads * m->key_size);
     builder_shape(&s->b, s->b.y, s->b.type, m->heads, m->value_size, m->heads * m->value_size);
@@ -197,6 +198,7 @@ int body_attention(body *s, const layer *l, int64_t number, int x)
     int n = bind_cache(s, tensors, bindings);
     bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_X, q, 0};
     bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_Y, y, 0};
+    bindings[n++] = (qdnnProgramBinding_t){QDNN_OPERAND_COUNTERS, s->counters, 0};
     builder_step(&s->b, "attention", plan, bindings, n);
     return y;
 }

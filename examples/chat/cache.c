@@ -110,6 +110,7 @@ cache cache_make(qdnnHandle_t handle, const settings *s, const char *name, int64
                                     take_part(handle, &c, c.value_scale_bytes)};
     if (page)
         make_table(handle, &c);
+    c.counters = device_ramp(handle, 4, 0, 0, COUNTED_TOKENS * s->heads);
     return c;
 }
 
@@ -122,6 +123,7 @@ void cache_free(qdnnHandle_t handle, cache *c)
         ok(qdnnFree(handle, c->layers[i].value_scale));
     }
     ok(qdnnFree(handle, c->table));
+    ok(qdnnFree(handle, c->counters));
     ok(qdnnDestroyQuantDescriptor(c->keys.quant));
     ok(qdnnDestroyQuantDescriptor(c->values.quant));
     free(c->layers);

@@ -128,6 +128,8 @@ typedef struct cache_layer {
     void *keys, *values, *key_scale, *value_scale;
 } cache_layer;
 
+enum { COUNTED_TOKENS = 15 }; /* more of them in a run need no counters */
+
 typedef struct cache {
     qdnnKvCache_t keys, values; /* of every layer */
     size_t key_bytes, value_bytes, key_scale_bytes, value_scale_bytes;
@@ -135,6 +137,8 @@ typedef struct cache {
     int64_t n_layers, sequences, table_pages;
     int32_t *pages; /* [sequences, table_pages], on the host; null: contiguous */
     void *table;    /* the same on the device */
+    uint32_t
+        *counters; /* of attention: [COUNTED_TOKENS, heads], for all layers, which run one after another */
     bool has_blocks;
     size_t bytes;
 } cache;

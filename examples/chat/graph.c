@@ -226,6 +226,7 @@ void graph_body(stage *out, qdnnHandle_t handle, const model *m, const cache *c,
     s.sin = builder_fixed(&s.b, "sin", QDNN_DATA_F32, table, m->sin);
     if (c->table)
         s.table = builder_fixed(&s.b, "page table", QDNN_DATA_I32, c->sequences * c->table_pages, c->table);
+    s.counters = builder_fixed(&s.b, "counters", QDNN_DATA_U32, COUNTED_TOKENS * m->s.heads, c->counters);
     if (counts)
         count(&s);
     embed(&s);

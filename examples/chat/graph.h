@@ -10,7 +10,7 @@ typedef struct body {
     const model *m;
     const cache *c;
     bool tensor; /* attention on tensor cores too, where there is such a kernel */
-    int tokens, sequence, position, slot, table, cos, sin;
+    int tokens, sequence, position, slot, table, counters, cos, sin;
     int h;     /* hidden states as they are now: f32 [rows, width] */
     bool last; /* the next ones are the result */
 } body;

@@ -65,18 +65,26 @@ typedef struct {
 
     int64_t
         valueSize; /* without a cache of values: values are the first so many elements of the keys (MLA) */
+    int counters;  /* 1: COUNTERS is bound; then decoding takes one launch, also where keys are divided */
 } qdnnAttention_t;
 
-/* Plans attention. A row of a program is a token. Operands:
+/* Few queries over a large cache are divided among more thread blocks, which takes a workspace, and a second launch that joins what
+ * they have found. With counters, the last block to finish joins it instead, as long as there are fewer than 16 tokens. The
+ * counters have to be 0 before the first execute that uses them, and each execute leaves them 0; whatever plan it is of, in any
+ * order. Executes that may run at the same time (on two streams, or in branches of a graph) need counters of their own, as they
+ * need workspaces of their own. The bits are the same either way.
+ *
+ * Plans attention. A row of a program is a token. Operands:
  *   X                         the queries, read
  *   KEYS, VALUES              read; of a quantized cache with scales, KEY_SCALE and VALUE_SCALE too
  *   PAGE_TABLE                read, of a paged cache
  *   SEQUENCE                  unless oneSequence is set. A token of a sequence that does not exist (-1, for example) sees no keys
  *   KEY_INDEX, SEQUENCE_LENGTH or VISIBLE, as `sees` says
  *   MASK, SLOPE, SINK         read, if they are used
+ *   COUNTERS                  if attention->counters is set: u32 [tokens, heads of x], read and written. Need not be bound where keys
+ *                             are not divided
  *   Y                         written. A query that sees no keys gets 0
- * Few queries over a large cache are divided among more thread blocks, which takes a workspace and a second launch. The plan's info
- * says which mode was chosen.
+ * The plan's info says which mode was chosen.
  *   handle
  *   attention
  *   x        [tokens, heads, head size]: f32, f16 or bf16; f16 or bf16 (from sm_80 on) in mode TENSOR. Up to 576 elements in a head. Only the first

@@ -320,7 +320,8 @@ typedef enum {
     QDNN_OPERAND_TOKEN_COUNT = 55, /* sampling: i32, how often a row has had each token */
     QDNN_OPERAND_SAMPLING = 56,    /* sampling: f32, the settings of each row */
     QDNN_OPERAND_EXPERT_BIAS = 57, /* routing: f32, by expert, added where experts are chosen */
-    /* 58 to 63 are reserved */
+    QDNN_OPERAND_COUNTERS = 58,    /* u32: 0 before the first execute; each execute leaves them 0 */
+    /* 59 to 63 are reserved */
     QDNN_OPERAND_COUNT = 64
 } qdnnOperand_t;
 

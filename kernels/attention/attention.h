@@ -6,11 +6,12 @@
  *   states.c           states of softmax (largest score, sum of weights, weighted sum of values), and how they are joined
  *   exact.c            mode exact: a warp takes a tile of 64 keys at a time, by fma
  *   tensor.c           mode tensor: tensor.h has a map of it
- *   join.c             the second launch, where the keys of a row are divided among thread blocks
+ *   join.c             the results, where the keys of a row are divided among thread blocks
  *
  * A thread block has a few rows: heads of queries that share a head of the cache, of one token or of neighbouring ones. Its
  * warps take consecutive tiles of keys, one each (a round); their states are joined in order. Where there are too few rows to
- * fill the machine, the rounds are divided among several blocks, and the states of all tiles go to the workspace. */
+ * fill the machine, the rounds are divided among several blocks, and the states of all tiles go to the workspace. A second launch
+ * joins them or, where the caller gives counters, the last block to finish. */
 #ifndef QDNN_KERNELS_ATTENTION_H
 #define QDNN_KERNELS_ATTENTION_H
 
@@ -37,6 +38,8 @@ void attention_complete(const kernel_spec *spec, kernel_problem *problem);
 kernel_geometry attention_geometry(const kernel_row *row, const kernel_spec *spec);
 void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps);
+void attention_bound(const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_operand operands[QDNN_OPERAND_COUNT]);
 void emit_attention(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 
 /* How a specification is computed. */
@@ -158,9 +161,15 @@ uint64_t state_workspace(const kernel_spec *spec, const kernel_problem *problem)
 void emit_attention_exact(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_attention_tensor(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
 void emit_attention_join(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
+enum { JOIN_THREADS = 128 }; /* of a block of it, which has one row */
 
-/* Threads of a block of join.c, which has one row. */
-enum { JOIN_THREADS = 128 };
-unsigned attention_join_columns(const kernel_spec *spec); /* of a thread */
+/* In phase last, the end of a block: if it is the last of those that share its rows (heads of one token), it joins their states. */
+typedef struct shared_rows {
+    ptx_val token, head,
+        head_end;            /* u64; heads from `head` on, of which those from head_end on do not exist */
+    unsigned heads, threads; /* of the block */
+} shared_rows;
+void emit_join_if_last(ptx_builder *b, const kernel_spec *spec, const kernel_args *args,
+                       const shared_rows *rows);
 
 #endif

@@ -115,6 +115,8 @@ static void fix_common(kernel_spec *spec)
     if (spec->select.phase == KERNEL_PHASE_SUMS)
         spec->select.phase = KERNEL_PHASE_WHOLE;
     spec->product.tile_rows = attention_shape_of(spec).tokens;
+    if (spec->select.phase == KERNEL_PHASE_LAST && spec->product.tile_rows > 1)
+        spec->select.phase = KERNEL_PHASE_PARTS;
 }
 
 void fix_attention(kernel_spec *spec)
@@ -236,7 +238,7 @@ static number_set numbers_of(const kernel_spec *spec, bool scores, bool finishes
         numbers |= A_NUMBER(LIMIT) | A_NUMBER(FACTOR);
     if (finishes)
         numbers |= A_NUMBER(Y_STRIDE);
-    if (!scores || !finishes)
+    if (spec->select.phase != KERNEL_PHASE_WHOLE)
         numbers |= A_NUMBER(PARTS);
     if (spec->attention.window)
         numbers |= A_NUMBER(WINDOW);
@@ -267,8 +269,12 @@ void describe_attention(kernel_description *d, const kernel_row *row, const kern
     if (finishes)
         describe_write(d, QDNN_OPERAND_Y, element_type_of(spec->epilogue.output),
                        rows_of(NUMBER_Y_STRIDE, queries * spec->kv.value_size));
-    if (!scores || !finishes)
+    if (spec->select.phase != KERNEL_PHASE_WHOLE)
         describe_workspace(d, "partials", WORKSPACE_PARTIALS, (element_type){"f32", 8, 4}, scores);
+    if (spec->select.phase == KERNEL_PHASE_LAST)
+        describe_write(d, QDNN_OPERAND_COUNTERS, element_type_of(QDNN_DATA_U32),
+                       rule_times(rule_number(NUMBER_M), rule_constant(queries)))
+            ->reads = true;
 }
 
 /* ---- Launches ---- */
@@ -283,7 +289,7 @@ kernel_geometry attention_geometry(const kernel_row *row, const kernel_spec *spe
     kernel_geometry g = {
         .block = s.block,
         .grid = {rule_parts(NUMBER_M, s.tokens), rule_constant(spec->kv.heads * s.head_blocks)}};
-    if (spec->select.phase == KERNEL_PHASE_PARTS)
+    if (spec->select.phase != KERNEL_PHASE_WHOLE)
         g.grid[2] = rule_number(NUMBER_PARTS);
     if (spec->attention.tensor)
         g.shared_dynamic = tensor_bytes(spec, &s);
@@ -347,6 +353,23 @@ static uint64_t parts_of(const kernel_spec *spec, const kernel_problem *p)
     return (spec->attention.tensor ? tensor_parts : exact_parts)(&divided, blocks, machine, keys);
 }
 
+/* One block for all rows of several tokens would take longer than a launch whose blocks have one row each. */
+static bool joins_at_once(const kernel_spec *spec, const kernel_problem *p)
+{
+    return p->counted && spec->product.tile_rows == 1;
+}
+
+/* Counters are an operand wherever the caller has said that there are some, whether they are needed or not. */
+void attention_bound(const kernel_spec *spec, const kernel_problem *problem,
+                     kernel_operand operands[QDNN_OPERAND_COUNT])
+{
+    if (!problem->counted)
+        return;
+    const bool needed = problem->m > 0 && joins_at_once(spec, problem) && parts_of(spec, problem) > 1;
+    operands[QDNN_OPERAND_COUNTERS] = (kernel_operand){
+        .reads = true, .writes = true, .align = 4, .bytes = needed ? 4 * problem->m * spec->rope.queries : 0};
+}
+
 void attention_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
                      kernel_steps *steps)
 {
@@ -358,8 +381,10 @@ void attention_steps(const kernel_row *row, const kernel_spec *spec, const kerne
         return;
     }
     const uint64_t states = steps_take(steps, state_workspace(spec, &p));
-    part.select.phase = KERNEL_PHASE_PARTS;
+    part.select.phase = joins_at_once(spec, &p) ? KERNEL_PHASE_LAST : KERNEL_PHASE_PARTS;
     step_with_partials(steps_add(steps, row, &part, &p), states);
+    if (part.select.phase == KERNEL_PHASE_LAST)
+        return;
     part.select.phase = KERNEL_PHASE_JOIN;
     step_with_partials(steps_add(steps, row, &part, &p), states);
 }

@@ -827,4 +827,7 @@ void emit_attention_exact(ptx_builder *b, const kernel_row *row, const kernel_sp
         do_passes(b, &e);
     else
         do_pass(b, &e);
+    if (spec->select.phase == KERNEL_PHASE_LAST)
+        emit_join_if_last(b, spec, &args,
+                          &(shared_rows){e.token, e.head, e.head_end, e.shape.heads, e.shape.block});
 }

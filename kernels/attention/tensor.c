@@ -152,6 +152,12 @@ static void do_tile(ptx_builder *b, const tensor *t, ptx_val number, ptx_val nex
     ptx_val after = ptx_selp(b, next, number, has_next);
     for (unsigned i = 0; i < chunks; i++) {
         tensor_chunk chunk;
+        if (i == chunks - 1) {
+            ptx_uniform(b);
+            ptx_if(b, has_next);
+            attend_place_scales(b, t, next);
+            ptx_end_if(b);
+        }
         attend_arrive(b, t);
         if (i == 0) {
             ptx_uniform(b);
@@ -159,10 +165,17 @@ static void do_tile(ptx_builder *b, const tensor *t, ptx_val number, ptx_val nex
             attend_place_keys(b, t, next);
             ptx_end_if(b);
         }
-        const unsigned wanted = i + t->ahead;
-        attend_fetch(b, t, wanted < chunks ? number : after, wanted % chunks, &chunk);
+        const unsigned ahead = t->codes_ahead ? t->codes_ahead : t->ahead, wanted = i + ahead;
+        ptx_val of_wanted = wanted < chunks ? number : after;
+        if (t->codes_ahead)
+            attend_copy_codes(b, t, of_wanted, wanted % chunks);
+        else
+            attend_fetch(b, t, of_wanted, wanted % chunks, &chunk);
         do_step(b, t, &tile, i, strip);
-        attend_put(b, t, &chunk);
+        if (t->codes_ahead)
+            attend_decode_codes(b, t, i + 1 < chunks ? number : after, (i + 1) % chunks);
+        else
+            attend_put(b, t, &chunk);
     }
 }
 
@@ -176,8 +189,13 @@ static void do_tiles(ptx_builder *b, const tensor *t, const tensor_state *all)
     ptx_if(b, ptx_setp(b, PTX_LE, tile, last));
     attend_sync(b, t);
     attend_place_keys(b, t, tile);
+    attend_place_scales(b, t, tile);
     attend_sync(b, t);
-    for (unsigned i = 0; i < t->ahead; i++) {
+    for (unsigned i = 0; i < t->codes_ahead; i++)
+        attend_copy_codes(b, t, tile, i);
+    if (t->codes_ahead)
+        attend_decode_codes(b, t, tile, 0);
+    for (unsigned i = 0; i < t->ahead && !t->codes_ahead; i++) {
         tensor_chunk chunk;
         attend_fetch(b, t, tile, i, &chunk);
         attend_put(b, t, &chunk);
@@ -191,7 +209,7 @@ static void do_tiles(ptx_builder *b, const tensor *t, const tensor_state *all)
     ptx_assign(b, tile, next);
     ptx_break_unless(b, has_next);
     ptx_end_loop(b);
-    if (t->copies)
+    if (t->copies || t->codes_ahead)
         ptx_cp_async_wait_all(b);
     ptx_end_if(b);
 }
@@ -330,8 +348,14 @@ void emit_attention_tensor(ptx_builder *b, const kernel_row *row, const kernel_s
     attend_rows_begin(b, &t);
     ptx_syncthreads(b);
     keep_queries(b, &t);
+    t.codes_ahead = attend_codes_ahead(b, &t);
+    t.codes = t.queries;
     if (t.shape.tokens > 1)
         do_passes(b, &t);
     else
         do_one_pass(b, &t);
+    if (spec->select.phase == KERNEL_PHASE_LAST)
+        emit_join_if_last(b, spec, &args,
+                          &(shared_rows){t.token, ptx_cvt(b, PTX_U64, t.head),
+                                         ptx_cvt(b, PTX_U64, t.head_end), t.shape.heads, t.shape.block});
 }

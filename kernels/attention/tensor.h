@@ -64,6 +64,8 @@ typedef struct tensor {
     unsigned key_pitch, value_pitch;
     unsigned ahead; /* chunks that are on their way */
     bool copies;    /* chunks are copied by cp.async, if they are aligned */
+    unsigned
+        codes_ahead; /* chunks of codes that are on their way to where the queries were, to be decoded from there; 0: no such */
     kv_array keys, values;
     kv_reader key_reader, value_reader;
     ptx_val warp, lane;     /* u32: warp of the block */
@@ -76,7 +78,11 @@ typedef struct tensor {
     ptx_val queries;    /* shared: all rows of the block */
     bool keeps_queries; /* their fragments are in registers: */
     ptx_val kept[WARP_COLUMNS / 16][4];
-    ptx_val ring, places;     /* shared */
+    ptx_val ring, places; /* shared */
+    ptx_val codes;        /* shared: the thread's first unit of codes */
+    ptx_val scales
+        [2]
+        [2]; /* variables, f32: of the keys lane and lane + 32 that attend_place_keys found; keys, values */
     ptx_val reading, writing; /* variables, u32: slots of the ring */
     /* Where lanes read matrices, in bytes. */
     ptx_val query_lane, key_lane, key_lane_short, value_lane;
@@ -104,6 +110,8 @@ unsigned attend_places_bytes(const kernel_spec *spec);
 void attend_keys_begin(ptx_builder *b, tensor *t);
 /* Finds the keys of a tile (s32) and keeps their places, in the half of the memory for places that its number says. */
 void attend_place_keys(ptx_builder *b, const tensor *t, ptx_val tile);
+/* Scales of these keys, which have been on their way since. */
+void attend_place_scales(ptx_builder *b, const tensor *t, ptx_val tile);
 /* Which keys of the tile exist: u64. */
 ptx_val attend_existing(ptx_builder *b, const tensor *t, ptx_val tile);
 
@@ -116,6 +124,10 @@ typedef struct tensor_chunk {
 } tensor_chunk;
 /* Fetches a chunk of the tile (its keys, then its values), or begins to copy it. */
 void attend_fetch(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk, tensor_chunk *out);
+/* Codes on their way through shared memory: copies a chunk of the tile there; decodes it from there into the ring. */
+unsigned attend_codes_ahead(const ptx_builder *b, const tensor *t);
+void attend_copy_codes(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk);
+void attend_decode_codes(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk);
 /* Puts it into the ring. */
 void attend_put(ptx_builder *b, const tensor *t, const tensor_chunk *chunk);
 /* Waits until the chunk that is read next is there, and the slot that is written next is free. */

@@ -38,27 +38,64 @@ static ptx_val places_of(ptx_builder *b, const tensor *t, ptx_val tile)
 
 /* ---- Places ---- */
 
-static void put_place(ptx_builder *b, const tensor *t, const kv_reader *r, const kv_slot *slot,
-                      ptx_val places, ptx_val key, bool is_key)
+static bool has_scales_by_token(const tensor *t)
+{
+    return t->keys.groups && t->spec->kv.scales == KERNEL_KV_BY_TOKEN;
+}
+
+static void put_scale(ptx_builder *b, const tensor *t, ptx_val places, ptx_val key, ptx_val scale,
+                      bool is_key)
 {
     const unsigned bytes = scale_bytes_of(t->spec);
+    ptx_st_shared(b, ptx_at(b, places, key, bytes), (int)(PLACE_SCALES + (is_key ? 0 : TILE_KEYS * bytes)),
+                  scale);
+}
+
+/* Key `half` of the lane's two. */
+static void put_place(ptx_builder *b, const tensor *t, const kv_reader *r, const kv_slot *slot,
+                      ptx_val places, ptx_val key, unsigned half, bool is_key)
+{
     const kv_head head = kv_head_of(b, r, slot, t->kv_head);
     ptx_st_shared(b, ptx_at(b, places, key, 8), is_key ? PLACE_KEY : PLACE_VALUE, head.at);
-    if (r->array->groups)
-        ptx_st_shared(b, ptx_at(b, places, key, bytes),
-                      (int)(PLACE_SCALES + (is_key ? 0 : TILE_KEYS * bytes)), head.scale);
+    if (has_scales_by_token(t))
+        ptx_assign(b, t->scales[half][is_key ? 0 : 1], head.scale);
+    else if (r->array->groups)
+        put_scale(b, t, places, key, head.scale, is_key);
+}
+
+/* Begins what only the first warp does, which knows the places. */
+static void begin_first_warp(ptx_builder *b, const tensor *t)
+{
+    if (t->shape.block == WARP)
+        return;
+    ptx_uniform(b);
+    ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), WARP));
+}
+
+static void end_first_warp(ptx_builder *b, const tensor *t)
+{
+    if (t->shape.block != WARP)
+        ptx_end_if(b);
+}
+
+void attend_place_scales(ptx_builder *b, const tensor *t, ptx_val tile)
+{
+    if (!has_scales_by_token(t))
+        return;
+    begin_first_warp(b, t);
+    ptx_val places = places_of(b, t, tile);
+    for (unsigned h = 0; h < 2; h++)
+        for (unsigned i = 0; i < 2; i++)
+            put_scale(b, t, places, h ? ptx_add(b, t->lane, WARP) : t->lane, t->scales[h][i], i == 0);
+    end_first_warp(b, t);
 }
 
 /* Keys that do not exist get the place of one that does, so that loads need no conditions; where none does, the first slot. */
 void attend_place_keys(ptx_builder *b, const tensor *t, ptx_val tile)
 {
-    const bool is_alone = t->shape.block == WARP;
     kv_slot slots[2];
     ptx_val exists[2], ballots[2], none = ptx_u32(b, UINT32_MAX), zero = ptx_u64(b, 0);
-    if (!is_alone) {
-        ptx_uniform(b);
-        ptx_if(b, ptx_setp(b, PTX_LT, ptx_tid_x(b), WARP));
-    }
+    begin_first_warp(b, t);
     ptx_val places = places_of(b, t, tile);
     for (unsigned h = 0; h < 2; h++) {
         ptx_val number =
@@ -83,14 +120,13 @@ void attend_place_keys(ptx_builder *b, const tensor *t, ptx_val tile)
                         .place = ptx_selp(b, slots[h].place, other.place, exists[h])};
         slot.number = ptx_mad(b, slot.page, t->args->number[NUMBER_PAGE_SLOTS], slot.place);
         ptx_val key = h ? ptx_add(b, t->lane, WARP) : t->lane;
-        put_place(b, t, &t->key_reader, &slot, places, key, true);
-        put_place(b, t, &t->value_reader, &slot, places, key, false);
+        put_place(b, t, &t->key_reader, &slot, places, key, h, true);
+        put_place(b, t, &t->value_reader, &slot, places, key, h, false);
     }
     ptx_if(b, ptx_setp(b, PTX_EQ, t->lane, 0));
     ptx_st_vec(b, PTX_SHARED, 0, places, PLACE_EXISTS, ballots, 2);
     ptx_end_if(b);
-    if (!is_alone)
-        ptx_end_if(b);
+    end_first_warp(b, t);
 }
 
 ptx_val attend_existing(ptx_builder *b, const tensor *t, ptx_val tile)
@@ -275,6 +311,91 @@ void attend_put(ptx_builder *b, const tensor *t, const tensor_chunk *chunk)
     attend_advance(b, t, t->writing);
 }
 
+/* ---- Chunks of codes: a thread decodes the units that it has copied itself ---- */
+
+static unsigned units_of_chunk(const tensor *t, const kv_reader *r)
+{
+    return (unsigned)ceil_div(t->shape.chunk, keys_at_once(t, r)) * kv_turns(r);
+}
+
+static unsigned code_bytes(const tensor *t, const kv_reader *r)
+{
+    return units_of_chunk(t, r) * 4 * kv_unit_words(r) * t->shape.block;
+}
+
+/* As many as there is room for, but fewer than would need the next tile's places in the step that finds them; their number divides that of
+ * the chunks of a tile. */
+unsigned attend_codes_ahead(const ptx_builder *b, const tensor *t)
+{
+    enum { MOST = 4, LEAST = 2 };
+    const unsigned chunks = TILE_KEYS / t->shape.chunk; /* of the keys, and of the values */
+    const bool are_codes =
+        !t->spec->kv.type && !format_is_blocks(t->row->format) && t->spec->kv.scales != KERNEL_KV_BY_GROUP;
+    const unsigned keys = code_bytes(t, &t->key_reader), values = code_bytes(t, &t->value_reader),
+                   room = t->shape.row_tiles * WARP_ROWS * t->key_pitch;
+    unsigned ahead = chunks < MOST ? chunks : MOST;
+    if (!are_codes || !t->keeps_queries || ptx_target(b)->number < 80)
+        return 0;
+    while (ahead * (keys > values ? keys : values) > room)
+        ahead /= 2;
+    return ahead < LEAST ? 0 : ahead;
+}
+
+/* Where unit `i` of a chunk is. */
+static int code_offset(const tensor *t, const kv_reader *r, unsigned chunk, unsigned i)
+{
+    const unsigned keys = code_bytes(t, &t->key_reader), values = code_bytes(t, &t->value_reader);
+    return (int)(chunk % t->codes_ahead * (keys > values ? keys : values) +
+                 i * 4 * kv_unit_words(r) * t->shape.block);
+}
+
+static ptx_val code_place_of(ptx_builder *b, const tensor *t, const kv_reader *r)
+{
+    return ptx_mad(b, ptx_tid_x(b), (int)(4 * kv_unit_words(r)), t->codes);
+}
+
+void attend_copy_codes(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk)
+{
+    tensor_chunk c;
+    find_units(b, t, tile, chunk, &c);
+    const kv_reader *r = reader_of(t, &c);
+    const unsigned words = kv_unit_words(r);
+    ptx_val to = code_place_of(b, t, r);
+    if (r->whole.kind != PTX_NOTHING) {
+        ptx_uniform(b);
+        ptx_if(b, r->whole);
+    }
+    for (unsigned i = 0; i < c.count; i++) {
+        int offset;
+        ptx_val at = kv_unit_address(b, r, &c.places[i], &offset);
+        ptx_cp_async_ca(b, to, code_offset(t, r, chunk, i), at, offset, 4 * words, 0);
+    }
+    if (r->whole.kind != PTX_NOTHING) {
+        ptx_else(b);
+        kv_fetch(b, r, c.places, c.count, c.units);
+        for (unsigned i = 0; i < c.count; i++)
+            ptx_st_vec(b, PTX_SHARED, 0, to, code_offset(t, r, chunk, i), c.units[i].words, (int)words);
+        ptx_end_if(b);
+    }
+    ptx_cp_async_commit(b);
+}
+
+void attend_decode_codes(ptx_builder *b, const tensor *t, ptx_val tile, unsigned chunk)
+{
+    tensor_chunk c;
+    find_units(b, t, tile, chunk, &c);
+    const kv_reader *r = reader_of(t, &c);
+    ptx_val from = code_place_of(b, t, r);
+    ptx_cp_async_wait(b, t->codes_ahead - 1);
+    for (unsigned i = 0; i < c.count; i++) {
+        ptx_ld_vec(b, PTX_SHARED, 0, PTX_U32, from, code_offset(t, r, chunk, i), c.units[i].words,
+                   (int)kv_unit_words(r));
+        c.units[i].scale = r->scale.kind != PTX_NOTHING ? r->scale : c.places[i].head.scale;
+    }
+    put_units(b, t, &c);
+    attend_advance(b, t, t->writing);
+}
+
 /* ---- Opening ---- */
 
 /* Threads that share a head: a power of two, of which as few as possible have nothing to load. */
@@ -296,4 +417,6 @@ void attend_keys_begin(ptx_builder *b, tensor *t)
                                     ptx_and(b, ptx_tid_x(b), (int)keys - 1), t->kv_head);
     t->value_reader = kv_reader_begin(b, &t->values, &state, UNIT_MAX, values,
                                       ptx_and(b, ptx_tid_x(b), (int)values - 1), t->kv_head);
+    for (unsigned i = 0; i < 4 && has_scales_by_token(t); i++)
+        t->scales[i / 2][i % 2] = ptx_var(b, ptx_f32(b, 0));
 }

@@ -80,7 +80,7 @@
 #define ATTENTION_ROW                                                                                        \
     .describe = describe_attention, .is_a_kernel = attention_is_a_kernel, .is_empty = attention_is_empty,    \
     .complete = attention_complete, .geometry = attention_geometry, .emit = emit_attention,                  \
-    .steps = attention_steps
+    .steps = attention_steps, .bound = attention_bound
 
 /* A global scale applies to E4M3 scales. */
 static void fix_global(kernel_spec *spec)

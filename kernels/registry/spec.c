@@ -137,6 +137,7 @@ static const choice phases[] = {{"whole", KERNEL_PHASE_WHOLE},
                                 {"parts", KERNEL_PHASE_PARTS},
                                 {"sums", KERNEL_PHASE_SUMS},
                                 {"join", KERNEL_PHASE_JOIN},
+                                {"last", KERNEL_PHASE_LAST},
                                 {0}};
 static const choice score_kinds[] = {{"softmax", QDNN_SCORES_SOFTMAX}, {"sigmoid", QDNN_SCORES_SIGMOID}, {0}};
 static const choice group_scores[] = {

@@ -67,7 +67,7 @@ void describe_top_k(kernel_description *d, const kernel_row *row, const kernel_s
 
 void top_k_fix(kernel_spec *spec)
 {
-    if (spec->select.phase == KERNEL_PHASE_SUMS)
+    if (spec->select.phase == KERNEL_PHASE_SUMS || spec->select.phase == KERNEL_PHASE_LAST)
         spec->select.phase = KERNEL_PHASE_PARTS;
 }
 
@@ -117,6 +117,8 @@ void describe_sample(kernel_description *d, const kernel_row *row, const kernel_
 
 void sample_fix(kernel_spec *spec)
 {
+    if (spec->select.phase == KERNEL_PHASE_LAST)
+        spec->select.phase = KERNEL_PHASE_PARTS;
     if (!spec->select.greedy)
         return;
     spec->select.counts = 0;

@@ -199,12 +199,25 @@ static void entry_f32(const random_model *m, gguf_maker *g, const char *key, flo
         gguf_entry(g, full, ENTRY_F32, &value, sizeof value);
 }
 
+/* How rope goes beyond the context that a model was made for. */
+static void add_rope_rule(const random_model *m, gguf_maker *g)
+{
+    const rm_kind *k = &m->kind;
+    char full[128];
+    snprintf(full, sizeof full, "%s.rope.scaling.type", k->architecture);
+    if (k->yarn || k->longrope)
+        gguf_entry_string(g, full, k->yarn ? "yarn" : "longrope");
+    entry_u32(m, g, "rope.scaling.original_context_length", (uint32_t)k->original);
+    entry_f32(m, g, "rope.scaling.factor", k->rope_factor);
+    entry_f32(m, g, "rope.scaling.attn_factor", k->rope_attention);
+}
+
 static void add_entries(const random_model *m, gguf_maker *g)
 {
     const rm_kind *k = &m->kind;
     gguf_entry_string(g, "general.architecture", k->architecture);
     entry_u32(m, g, "block_count", RM_LAYERS);
-    entry_u32(m, g, "context_length", 4096);
+    entry_u32(m, g, "context_length", RM_CONTEXT);
     entry_u32(m, g, "embedding_length", RM_WIDTH);
     entry_u32(m, g, "feed_forward_length", RM_INNER);
     entry_u32(m, g, "attention.head_count", RM_HEADS);
@@ -217,7 +230,7 @@ static void add_entries(const random_model *m, gguf_maker *g)
     entry_u32(m, g, "expert_used_count", (uint32_t)k->used);
     entry_f32(m, g, "attention.layer_norm_rms_epsilon", 1e-5f);
     entry_f32(m, g, "rope.freq_base", 1000);
-    entry_f32(m, g, "rope.scaling.factor", k->rope_factor);
+    add_rope_rule(m, g);
     entry_f32(m, g, "attn_logit_softcapping", k->attention_cap);
     entry_f32(m, g, "final_logit_softcapping", k->logit_cap);
     entry_f32(m, g, "attention.scale", k->attention_scale);
@@ -238,6 +251,9 @@ void random_model_make(random_model *m, rm_kind kind, uint64_t seed, const char 
     add_norm(m, &g, -1, "output_norm", RM_WIDTH);
     if (kind.divisors)
         add(m, &g, "rope_freqs.weight", TYPE_F32, 0, (kind.rotary ? kind.rotary : RM_HEAD) / 2, 0.5, 1.5);
+    for (int i = 0; i < 2 && kind.longrope; i++)
+        add(m, &g, i ? "rope_factors_short.weight" : "rope_factors_long.weight", TYPE_F32, 0,
+            (kind.rotary ? kind.rotary : RM_HEAD) / 2, 0.5, i ? 1.2 : 3);
     for (int i = 0; i < RM_LAYERS; i++)
         add_layer(m, &g, i);
     bytes b = gguf_make(&g);
@@ -287,17 +303,44 @@ static void norm(const random_model *m, int layer, const char *name, const doubl
         y[i] = x[i] * factor * w->values[i];
 }
 
+/* The pair that turns `turns` times over the original context. */
+static double pair_of_turns(const rm_kind *k, int rotary, double turns)
+{
+    return rotary * log(k->original / (turns * 2 * acos(-1))) / (2 * log(1000));
+}
+
+/* YaRN: pairs that turn more than 32 times keep their frequency, those that turn less than once have it divided, others are between. */
+static double yarn(const rm_kind *k, int rotary, int pair, double f)
+{
+    const double low = fmax(floor(pair_of_turns(k, rotary, 32)), 0),
+                 high = fmin(ceil(pair_of_turns(k, rotary, 1)), rotary - 1),
+                 ramp = fmin(fmax((pair - low) / (high - low), 0), 1);
+    return f / (double)k->rope_factor * ramp + f * (1 - ramp);
+}
+
+static double factor_of_tables(const rm_kind *k)
+{
+    const double given = k->rope_attention != 0 ? (double)k->rope_attention : 1;
+    return k->yarn ? given * (0.1 * log((double)k->rope_factor) + 1) : given;
+}
+
 static void rotate(const random_model *m, int position, double *head)
 {
     const rm_kind *k = &m->kind;
     const int rotary = k->rotary ? k->rotary : RM_HEAD, half = rotary / 2;
-    const rm_weight *divisors = weight(m, -1, "rope_freqs", "weight");
+    const char *name = !k->longrope               ? "rope_freqs"
+                       : k->original < RM_CONTEXT ? "rope_factors_long"
+                                                  : "rope_factors_short";
+    const rm_weight *divisors = weight(m, -1, name, "weight");
+    const double factor = factor_of_tables(k);
     for (int i = 0; i < half; i++) {
         double f = pow(1000, -2.0 * i / rotary) / (divisors ? divisors->values[i] : 1);
-        if (k->rope_factor != 0)
+        if (k->yarn)
+            f = yarn(k, rotary, i, f);
+        else if (k->rope_factor != 0)
             f /= (double)k->rope_factor;
         const int a = k->neighbours ? 2 * i : i, b = k->neighbours ? 2 * i + 1 : i + half;
-        const double x = head[a], y = head[b], c = cos(position * f), s = sin(position * f);
+        const double x = head[a], y = head[b], c = cos(position * f) * factor, s = sin(position * f) * factor;
         head[a] = x * c - y * s;
         head[b] = x * s + y * c;
     }

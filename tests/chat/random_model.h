@@ -14,6 +14,7 @@ enum {
     RM_KV_HEADS = 2,
     RM_HEAD = 32,
     RM_LAYERS = 3,
+    RM_CONTEXT = 4096, /* which the example takes unless it is told otherwise */
     RM_WEIGHTS_MAX = 80,
     RM_EXPERTS_MAX = 8
 };
@@ -38,8 +39,12 @@ typedef struct rm_kind {
     int window, window_period;
     float attention_cap, logit_cap, attention_scale, residual_scale, embedding_scale, logit_scale,
         rope_factor;
-    bool divisors;     /* of the frequencies of rope */
-    int experts, used; /* of a mixture; 0: none */
+    bool divisors;        /* of the frequencies of rope */
+    bool yarn;            /* with rope_factor and original */
+    bool longrope;        /* divisors of long contexts, and of short ones */
+    int original;         /* context before it was extended */
+    float rope_attention; /* factor of cosines and sines, in the file */
+    int experts, used;    /* of a mixture; 0: none */
 } rm_kind;
 
 typedef struct rm_weight {

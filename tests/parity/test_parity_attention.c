@@ -35,6 +35,7 @@ typedef struct attention_case {
     int64_t gap;  /* elements between tokens */
     size_t shift; /* bytes from an aligned address */
     bool prompt;  /* tokens are neighbours of one sequence */
+    bool counted; /* keys are divided, and joined in one launch */
     bool tensor;  /* in mode tensor of */
     int sm;
 } attention_case;
@@ -108,6 +109,16 @@ static const attention_case cases[] = {
     {"Q50", F16, F16, 3, 4, 2, 64, 32, KV_Q5_0, 150, .page_slots = 0},
     {"Q51", F16, F16, 3, 4, 2, 96, 96, KV_Q5_1, 150, .page_slots = 16},
     {"Iq4Nl", F16, F16, 3, 4, 2, 128, 256, KV_IQ4_NL, 150, .page_slots = 16},
+    {"Counted", F16, F16, 2, 8, 2, 128, 128, KV_F16, 2600, .page_slots = 16, .counted = true},
+    {"CountedOfMany", F16, F32, 5, 12, 2, 64, 40, KV_INT8, 1500, .page_slots = 16, .counted = true,
+     .sinks = true, .window = 1100},
+    {"CountedMla", F16, F16, 2, 20, 1, 576, 512, KV_F16, 1100, .page_slots = 64, .in_keys = true,
+     .counted = true},
+    {"CountedWide", F16, BF16, 3, 5, 1, 256, 256, KV_F16, 1300, .page_slots = 16, .counted = true,
+     .holes = true, .special = true},
+    {"CountedPrompt", F16, F16, 20, 4, 1, 32, 32, KV_F16, 1300, .page_slots = 16, .prompt = true,
+     .counted = true},
+    {"CountedOfFew", F16, F16, 3, 4, 2, 64, 64, KV_F16, 100, .page_slots = 16, .counted = true},
     {"NoTokens", F16, F16, 0, 4, 2, 64, 64, KV_F16, 150, .page_slots = 16},
 };
 
@@ -136,6 +147,7 @@ typedef struct scene {
         *pages; /* those that the plan does not take are kept here */
     uint8_t *x, *keys, *values, *key_scale, *value_scale, *mask;
     float *slope, *sink;
+    uint8_t *counters; /* zeros, which they are afterwards */
     void *owned[16];
     int owned_count;
     uint64_t value_seed;
@@ -332,6 +344,7 @@ static void build(scene *s, row_operands *all, uint64_t seed)
         s->mask = row_operands_add(all, QDNN_OPERAND_MASK, (size_t)cells * size_of(c->mask));
         fill_mask(s, seed + 2);
     }
+    s->counters = operand(s, all, c->counted, QDNN_OPERAND_COUNTERS, (size_t)(c->tokens * c->queries) * 4);
     s->slope = operand(s, all, has_slope, QDNN_OPERAND_SLOPE, (size_t)c->queries * 4);
     s->sink = operand(s, all, c->sinks, QDNN_OPERAND_SINK, (size_t)c->queries * 4);
     for (int64_t h = 0; h < c->queries; h++) {
@@ -436,7 +449,8 @@ static qdnnAttention_t settings_of(const attention_case *c)
                              .maskType = c->mask,
                              .maskKeys = c->mask ? c->room - c->mask_less : 0,
                              .maskHeads = c->mask_heads,
-                             .valueSize = c->in_keys ? c->value : 0};
+                             .valueSize = c->in_keys ? c->value : 0,
+                             .counters = c->counted};
 }
 
 static void run(qdnnHandle_t handle, const attention_case *c, uint64_t seed)
