@@ -297,131 +297,198 @@ static bool slice_is_over(vm_warp *warp, const vm_op *op)
     return (int64_t)warp->block->clock >= s->slice_end;
 }
 
-/* `watched` is a constant: the loop is compiled once without any checks, and once with them. */
-static inline __attribute__((always_inline)) run_result run_group(vm_warp *warp, bool watched)
-{
-    vm_scheduler *s = warp->scheduler;
+/* ---- The loop ---- */
+
+/* A group on its way: what the loop needs in registers. */
+typedef struct running {
+    vm_warp *warp;
     const vm_op *ops, *op, *join;
     uint8_t *base;
-    uint32_t active, full, members, there;
+    uint32_t active, full;
+    run_result end; /* for GO_END */
+} running;
 
-reload: /* the group, its place or its frame have changed */
-    ops = warp->frame->code->ops;
-    op = ops + s->pc;
-    warp->segment = op;
-    base = warp->frame->registers;
-    active = warp->active;
-    s->n_active = (uint32_t)__builtin_popcount(active);
-    full = warp->frame->lanes;
-    join = join_op(warp);
-    goto check_join;
+/* What comes after an instruction. */
+typedef enum {
+    GO_ON,     /* the next one */
+    GO_THERE,  /* running.op, which it has set */
+    GO_RELOAD, /* the group, its place or its frame have changed */
+    GO_END
+} go;
 
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void load_group(running *r, vm_warp *warp)
+{
+    vm_scheduler *s = warp->scheduler;
+    r->warp = warp;
+    r->ops = warp->frame->code->ops;
+    warp->segment = r->op = r->ops + s->pc;
+    r->base = warp->frame->registers;
+    r->active = warp->active;
+    s->n_active = (uint32_t)__builtin_popcount(r->active);
+    r->full = warp->frame->lanes;
+    r->join = join_op(warp);
+}
+
+INLINE go end_with(running *r, run_result end)
+{
+    r->end = end;
+    return GO_END;
+}
+
+INLINE go end_slice_here(running *r)
+{
+    put_back(r->warp, GROUP_READY, 0, true);
+    return end_with(r, RUN_SLICE);
+}
+
+/* The lanes at whose join the group is: all of them go on together, or this group has ended. */
+INLINE go run_join(running *r)
+{
+    count_steps(r->warp, r->op);
+    r->warp->scheduler->pc = (int32_t)(r->op - r->ops);
+    return arrive(r->warp) ? GO_RELOAD : end_with(r, RUN_GONE);
+}
+
+INLINE uint32_t guarded(const running *r)
+{
+    if (r->op->guard == VM_NO_SLOT)
+        return r->active;
+    const uint32_t p = *(const uint32_t *)(const void *)(r->base + r->op->guard);
+    return r->active & (r->op->guard_negated ? ~p : p);
+}
+
+INLINE go run_lanes(const running *r, uint32_t mask)
+{
+    const vm_op *op = r->op;
+    lane_pointers p;
+    if (mask == r->full) {
+        find_pointers(&p, op, r->base);
+        op->lane.run(p.d, p.s + op->n_d, op->inst);
+    } else {
+        vm_run_lane_partly(r->warp, op, mask);
+    }
+    return GO_ON;
+}
+
+INLINE go run_branch(running *r, uint32_t mask)
+{
+    const vm_op *op = r->op;
+    const bool all = mask == r->active;
+    count_steps(r->warp, op + 1);
+    if (!all && op->target == op + 1 - r->ops)
+        return GO_ON;
+    if (all)
+        r->warp->scheduler->pc = op->target;
+    else if (!diverge(r->warp, op, mask))
+        return end_with(r, no_memory(r->warp, op));
+    if (op->flags & OPF_BACK_EDGE && slice_is_over(r->warp, op))
+        return end_slice_here(r);
+    if (!all)
+        return GO_RELOAD;
+    r->warp->segment = r->op = r->ops + op->target;
+    return GO_THERE;
+}
+
+/* After an instruction that the tables of exec/ops_*.c carry out. */
+INLINE go run_result_of(running *r, vm_result result, uint32_t mask)
+{
+    vm_scheduler *s = r->warp->scheduler;
+    switch (result) {
+    case VM_NEXT:
+        return GO_ON;
+    case VM_BRANCHED:
+        return !r->warp->active                                ? end_with(r, RUN_GONE)
+               : (int64_t)r->warp->block->clock < s->slice_end ? GO_RELOAD
+                                                               : end_slice_here(r);
+    case VM_BLOCK:
+        count_steps(r->warp, r->op);
+        return end_with(r, wait_here(r->warp, r->op, mask, GROUP_BLOCKED, 0));
+    case VM_YIELD:
+        count_steps(r->warp, r->op + 1);
+        s->pc = (int32_t)(r->op - r->ops) + 1;
+        s->spin_edges = SPIN_EDGES;
+        return end_slice_here(r);
+    default:
+        return end_with(r, RUN_FAULT);
+    }
+}
+
+INLINE void check_after(const running *r, vm_result result, uint32_t mask, bool watched)
+{
+    if (watched && (result == VM_NEXT || result == VM_YIELD))
+        vm_check_after(r->warp, r->op, mask);
+}
+
+/* An instruction for which lanes wait until all members are there. */
+INLINE go run_wait(running *r, uint32_t mask, bool watched)
+{
+    uint32_t there = mask, members;
+    r->warp->scheduler->pc = (int32_t)(r->op - r->ops);
+    const vm_result result = vm_run_members(r->warp, r->op, &there, &members);
+    if (result == VM_BLOCK) {
+        count_steps(r->warp, r->op);
+        return end_with(r, wait_here(r->warp, r->op, there, GROUP_MEMBERS, members));
+    }
+    if (result == VM_NEXT && r->warp->active != r->active) { /* lanes with another mask were split off */
+        r->warp->scheduler->pc++;
+        return GO_RELOAD;
+    }
+    check_after(r, result, mask, watched);
+    return run_result_of(r, result, mask);
+}
+
+INLINE go run_exec(running *r, uint32_t mask, bool watched)
+{
+    if (r->op->kind == VM_KIND_CONTROL) {
+        r->warp->scheduler->pc = (int32_t)(r->op - r->ops);
+        count_steps(r->warp, r->op + 1);
+    }
+    const vm_result result = r->op->exec(r->warp, r->op, mask);
+    check_after(r, result, mask, watched);
+    return run_result_of(r, result, mask);
+}
+
+INLINE go run_op(running *r, uint32_t mask, bool watched)
+{
+    switch ((vm_kind)r->op->kind) {
+    case VM_KIND_LANE:
+        return run_lanes(r, mask);
+    case VM_KIND_LANE_MODE:
+        run_lane_mode(r->warp, r->op, mask);
+        return GO_ON;
+    case VM_KIND_BRANCH:
+        return run_branch(r, mask);
+    default:
+        break;
+    }
+    if (r->op->flags & OPF_INEXACT)
+        r->warp->block->worker->sites[r->op->site] |= SITE_EXECUTED;
+    return r->op->kind == VM_KIND_WAIT ? run_wait(r, mask, watched) : run_exec(r, mask, watched);
+}
+
+/* `watched` is a constant: the loop is compiled once without any checks, and once with them. */
+INLINE run_result run_group(vm_warp *warp, bool watched)
+{
+    running r;
+    load_group(&r, warp);
     for (;;) {
-        uint32_t mask = active;
-        if (op->guard != VM_NO_SLOT) {
-            uint32_t p = *(const uint32_t *)(const void *)(base + op->guard);
-            mask &= op->guard_negated ? ~p : p;
-            if (watched)
-                vm_check_before(warp, op, active, mask);
-            if (!mask)
-                goto next;
-        } else if (watched)
-            vm_check_before(warp, op, active, mask);
-        switch ((vm_kind)op->kind) {
-        case VM_KIND_LANE:
-            if (mask == full) {
-                lane_pointers p;
-                find_pointers(&p, op, base);
-                op->lane.run(p.d, p.s + op->n_d, op->inst);
-            } else
-                vm_run_lane_partly(warp, op, mask);
-            goto next;
-
-        case VM_KIND_LANE_MODE:
-            run_lane_mode(warp, op, mask);
-            goto next;
-
-        case VM_KIND_BRANCH:
-            count_steps(warp, op + 1);
-            if (mask != active) {
-                if (op->target == op + 1 - ops)
-                    goto next;
-                if (!diverge(warp, op, mask))
-                    return no_memory(warp, op);
-                if (!(op->flags & OPF_BACK_EDGE) || !slice_is_over(warp, op))
-                    goto reload;
-            } else {
-                s->pc = op->target;
-                if (!(op->flags & OPF_BACK_EDGE) || !slice_is_over(warp, op)) {
-                    warp->segment = op = ops + op->target;
-                    goto check_join;
-                }
-            }
-            put_back(warp, GROUP_READY, 0, true);
-            return RUN_SLICE;
-
-        case VM_KIND_WAIT:
-        case VM_KIND_CONTROL:
-        case VM_KIND_EXEC:
-            break;
-        }
-
-        vm_result result;
-        if (op->flags & OPF_INEXACT)
-            warp->block->worker->sites[op->site] |= SITE_EXECUTED;
-        if (op->kind == VM_KIND_WAIT) {
-            s->pc = (int32_t)(op - ops);
-            there = mask;
-            result = vm_run_members(warp, op, &there, &members);
-            if (result == VM_BLOCK) {
-                count_steps(warp, op);
-                return wait_here(warp, op, there, GROUP_MEMBERS, members);
-            }
-            if (result == VM_NEXT && warp->active != active) { /* lanes with another mask were split off */
-                s->pc++;
-                goto reload;
-            }
+        go next;
+        if (r.op == r.join) {
+            next = run_join(&r);
         } else {
-            if (op->kind == VM_KIND_CONTROL) {
-                s->pc = (int32_t)(op - ops);
-                count_steps(warp, op + 1);
-            }
-            result = op->exec(warp, op, mask);
+            const uint32_t mask = guarded(&r);
+            if (watched)
+                vm_check_before(warp, r.op, r.active, mask);
+            next = mask ? run_op(&r, mask, watched) : GO_ON;
         }
-        if (watched && (result == VM_NEXT || result == VM_YIELD))
-            vm_check_after(warp, op, mask);
-        switch (result) {
-        case VM_NEXT:
-            break;
-        case VM_BRANCHED:
-            if (!warp->active)
-                return RUN_GONE;
-            if ((int64_t)warp->block->clock < s->slice_end)
-                goto reload;
-            put_back(warp, GROUP_READY, 0, true);
-            return RUN_SLICE;
-        case VM_BLOCK:
-            count_steps(warp, op);
-            return wait_here(warp, op, mask, GROUP_BLOCKED, 0);
-        case VM_YIELD:
-            count_steps(warp, op + 1);
-            s->pc = (int32_t)(op - ops) + 1;
-            s->spin_edges = SPIN_EDGES;
-            put_back(warp, GROUP_READY, 0, true);
-            return RUN_SLICE;
-        case VM_FAULT:
-            return RUN_FAULT;
-        }
-    next:
-        op++;
-    check_join:
-        if (op == join) {
-            count_steps(warp, op);
-            s->pc = (int32_t)(op - ops);
-            if (!arrive(warp))
-                return RUN_GONE;
-            goto reload;
-        }
+        if (next == GO_ON)
+            r.op++;
+        else if (next == GO_RELOAD)
+            load_group(&r, warp);
+        else if (next == GO_END)
+            return r.end;
     }
 }
 
