@@ -66,7 +66,7 @@ static qdnnStatus_t check_blocks(const matmul_call *c, const request *r)
 
 qdnnStatus_t matmul_prepare(const matmul_call *c, matmul_choice *choose, request *out)
 {
-    CHECK_STATUS(request_make(KERNEL_MATMUL, &c->matrix, c->quant, out));
+    CHECK_STATUS(request_read(KERNEL_MATMUL, &c->matrix, c->quant, out));
     CHECK_STATUS(check_blocks(c, out));
     CHECK_STATUS(check_experts(c));
     CHECK_STATUS(check_lora(c));

@@ -294,10 +294,10 @@ static qdnnStatus_t settle(request *r)
 
 /* The one check of what a quantization descriptor says: every plan, size query and one-shot call goes through it. Finds the row
  * of the operation, and the specification as requested. */
-static qdnnStatus_t read_quant(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
-                               const struct qdnnQuantDescriptor *quant, request *out)
+qdnnStatus_t request_read(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
+                          const struct qdnnQuantDescriptor *quant, request *out)
 {
-    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor)};
+    *out = (request){.spec = kernel_spec_default(), .problem = problem_of(tensor), .repeats = 1};
     CHECK_STATUS(find_kernel(operation, quant, &out->row));
     CHECK_STATUS(check_tensor(tensor));
     CHECK_STATUS(check_blocks(out));
@@ -318,7 +318,7 @@ static qdnnStatus_t complete(const struct qdnnTensorDescriptor *tensor, request 
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out)
 {
-    CHECK_STATUS(read_quant(operation, tensor, quant, out));
+    CHECK_STATUS(request_read(operation, tensor, quant, out));
     return complete(tensor, out);
 }
 
@@ -468,8 +468,8 @@ qdnnStatus_t request_make_repack(const struct qdnnTensorDescriptor *tensor,
     struct qdnnTensorDescriptor shape; /* only the dimensions count */
     request before, after;
     CHECK_STATUS(tensor_set(&shape, QDNN_DATA_F32, tensor->rank, tensor->dims, NULL));
-    CHECK_STATUS(read_quant(KERNEL_DEQUANTIZE, &shape, from, &before));
-    CHECK_STATUS(read_quant(KERNEL_DEQUANTIZE, &shape, to, &after));
+    CHECK_STATUS(request_read(KERNEL_DEQUANTIZE, &shape, from, &before));
+    CHECK_STATUS(request_read(KERNEL_DEQUANTIZE, &shape, to, &after));
     *out = (request){.spec = kernel_spec_default(),
                      .problem = problem_of(tensor),
                      .row = kernel_find_repack(before.row->format, after.row->format)};

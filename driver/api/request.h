@@ -19,7 +19,11 @@ typedef struct request {
     uint64_t repeats, strides[QDNN_OPERAND_COUNT];
 } request;
 
-/* Validates and resolves. */
+/* Validates the descriptors, and finds the row, the specification and the size of the matrix. */
+qdnnStatus_t request_read(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
+                          const struct qdnnQuantDescriptor *quant, request *out);
+
+/* The same, and the operands. */
 qdnnStatus_t request_make(kernel_operation operation, const struct qdnnTensorDescriptor *tensor,
                           const struct qdnnQuantDescriptor *quant, request *out);
 
@@ -41,7 +45,8 @@ qdnnStatus_t request_make_rows(const struct qdnnTensorDescriptor *table,
                                request *out);
 
 /* Dequantizing a stack of matrices [..., N, K] in blocks to [..., K, N]. */
-qdnnStatus_t request_make_transposed(const struct qdnnTensorDescriptor *w, const struct qdnnQuantDescriptor *quant,
+qdnnStatus_t request_make_transposed(const struct qdnnTensorDescriptor *w,
+                                     const struct qdnnQuantDescriptor *quant,
                                      const struct qdnnTensorDescriptor *y, request *out);
 
 /* Quantizing rows of x into the rows of a table that a list names. */
