@@ -109,11 +109,12 @@ typedef struct x_row {
 typedef ptx_val x_words[GEMV_TILE_ROUNDS_MAX][CHUNK];
 
 /* x on its way from memory. */
+enum { GEMV_ROWS_AHEAD = 4 };
 typedef struct x_ahead {
-    bool is_used;
-    ptx_val by_vectors; /* predicate: it could be loaded */
-    x_row row;
-    x_words words;
+    unsigned rows;      /* of a warp; 0: not used */
+    ptx_val by_vectors; /* predicate: they could be loaded */
+    x_row row[GEMV_ROWS_AHEAD];
+    x_words words[GEMV_ROWS_AHEAD];
 } x_ahead;
 
 /* How the numbers of groups get there: a thread takes one span of the tile, for outputs at equal

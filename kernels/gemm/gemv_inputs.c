@@ -226,34 +226,38 @@ ptx_val gemv_stage_x(ptx_builder *b, const gemv *g, ptx_val k, bool is_scaled)
     return x_is_odd(b, g, &t);
 }
 
-/* Whether a thread has registers for its x of a tile. */
-static bool x_fits_registers(const gemv *g)
+/* How many rows a warp has of a tile, if a thread has registers for its x of them. */
+static unsigned rows_ahead(const gemv *g)
 {
     enum { WORDS = 32 };
-    return g->shape.rows <= g->shape.warps &&
-           g->x_loader.rounds * CHUNK * element_bytes(g->spec->data) / 4 <= WORDS;
+    const unsigned rows = g->shape.rows <= g->shape.warps ? 1 : g->shape.rows / g->shape.warps;
+    const unsigned words = rows * g->x_loader.rounds * CHUNK * element_bytes(g->spec->data) / 4;
+    return rows <= GEMV_ROWS_AHEAD && words <= WORDS ? rows : 0;
 }
 
 void gemv_fetch_x(ptx_builder *b, const gemv *g, ptx_val k, x_ahead *x)
 {
-    *x = (x_ahead){.is_used = x_fits_registers(g)};
-    if (!x->is_used)
-        return;
-    x->by_vectors = x_by_vectors(b, g, k);
-    x->row = row_of_tile(b, g, k, 0);
-    fetch_row(b, g, &x->row, ptx_and(b, x->by_vectors, x->row.exists), x->words);
+    *x = (x_ahead){.rows = rows_ahead(g)};
+    if (x->rows)
+        x->by_vectors = x_by_vectors(b, g, k);
+    for (unsigned i = 0; i < x->rows; i++) {
+        x->row[i] = row_of_tile(b, g, k, i * g->shape.warps);
+        fetch_row(b, g, &x->row[i], ptx_and(b, x->by_vectors, x->row[i].exists), x->words[i]);
+    }
 }
 
 ptx_val gemv_put_x(ptx_builder *b, const gemv *g, ptx_val k, const x_ahead *x)
 {
-    if (!x->is_used)
+    if (!x->rows)
         return gemv_stage_x(b, g, k, true);
     const x_target t = x_target_of(b, true);
     ptx_uniform(b);
     ptx_if(b, x->by_vectors);
-    put_row(b, g, &t, &x->row, x->words);
+    for (unsigned i = 0; i < x->rows; i++)
+        put_row(b, g, &t, &x->row[i], x->words[i]);
     ptx_else(b);
-    stage_row_slowly(b, g, &t, &x->row);
+    for (unsigned i = 0; i < x->rows; i++)
+        stage_row_slowly(b, g, &t, &x->row[i]);
     ptx_end_if(b);
     return x_is_odd(b, g, &t);
 }

@@ -198,7 +198,7 @@ static void scene_end(scene *s)
 
 /* ---- Products ---- */
 
-typedef enum { AS_STORED, PREPACKED, DEQUANTIZED } weights_way;
+typedef enum { AS_STORED, PREPACKED, DEQUANTIZED, EXACT /* as stored, in mode exact */ } weights_way;
 
 /* Rows [first, first + m) of x. */
 static void product(const scene *s, weights_way way, int first, int m, float *y)
@@ -215,7 +215,8 @@ static void product(const scene *s, weights_way way, int first, int m, float *y)
     CHECK_QDNN(qdnnSetTensorDescriptor(tx, QDNN_DATA_F16, 2, (const int64_t[]){m, K}, NULL));
     CHECK_QDNN(qdnnSetTensorDescriptor(ty, QDNN_DATA_F32, 2, (const int64_t[]){m, N}, NULL));
     CHECK_QDNN(qdnnSetQuantAttribute(plain, QDNN_QUANT_STORAGE, QDNN_DATA_F16));
-    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_ALGORITHM, QDNN_MATMUL_TENSOR));
+    CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_ALGORITHM,
+                                      way == EXACT ? QDNN_MATMUL_EXACT : QDNN_MATMUL_TENSOR));
     CHECK_QDNN(qdnnSetMatmulAttribute(s->matmul, QDNN_MATMUL_PREPACKED, way == PREPACKED));
     int n = way == DEQUANTIZED ? 1 : bind(s, way == PREPACKED ? s->packed : s->codes, b);
     if (way == DEQUANTIZED)
@@ -316,17 +317,17 @@ static uint64_t hash_of(const void *bytes, size_t count)
     return hash;
 }
 
-/* Of 21 rows: up to sm_89, where an operation of mma adds 8 products, and from sm_90 on, where it adds 16. No kernel may ever give others,
- * whatever its shape. */
+/* Of 21 rows: up to sm_89, where an operation of mma adds 8 products, and from sm_90 on, where it adds 16; in mode exact everywhere. No
+ * kernel may ever give others, whatever its shape. */
 static const struct {
     const char *kind;
-    uint64_t hash[2];
+    uint64_t hash[2], exact;
 } pinned[] = {
-    {"int4_f16", {0x5268CE5447E73215, 0xCE08EFD091173207}},
-    {"int4_f32_zero", {0x4A5661B810763B89, 0x04FDCB60D416FFB0}},
-    {"nf4", {0x97C8F0AF0A29885F, 0xF5D25BC09EA30958}},
-    {"nvfp4", {0xFF290E1FCB518985, 0x4F17659B49332389}},
-    {"q4_1", {0x0463E758ADCC9A29, 0xCFE3741992742A04}},
+    {"int4_f16", {0x5268CE5447E73215, 0xCE08EFD091173207}, 0x7B9D469CAD49F136},
+    {"int4_f32_zero", {0x4A5661B810763B89, 0x04FDCB60D416FFB0}, 0x8E2F2A144ED6283C},
+    {"nf4", {0x97C8F0AF0A29885F, 0xF5D25BC09EA30958}, 0x39BCA075B378BD05},
+    {"nvfp4", {0xFF290E1FCB518985, 0x4F17659B49332389}, 0xE710B8EE28FD11C5},
+    {"q4_1", {0x0463E758ADCC9A29, 0xCFE3741992742A04}, 0x5B1A12684705146D},
 };
 
 static const char *const pinned_sms[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
@@ -364,6 +365,26 @@ DEVICE_EACH(TensorLaws, BitsArePinned, pinned_count, pinned_name)
         product(&s, (weights_way)way, 0, M, y);
         CHECK_EQ_U64(hash_of(y, sizeof y), expected);
     }
+    scene_end(&s);
+}
+
+/* Many rows at once, and by kernels for few rows: 1, 4 and 16 of them. */
+DEVICE_EACH(TensorLaws, BitsOfExactArePinned, pinned_count, pinned_name)
+{
+    enum { M = 21 };
+    static const int pieces[] = {1, 4, 16};
+    static float y[M * N];
+    const int kind = index / LENGTH(pinned_sms), sm = index % LENGTH(pinned_sms);
+    scene s;
+    NEED_SM(pinned_sms[sm]);
+    if (!scene_begin(&s, kind_named(pinned[kind].kind), pinned_sms[sm]))
+        return;
+    product(&s, EXACT, 0, M, y);
+    CHECK_EQ_U64(hash_of(y, sizeof y), pinned[kind].exact);
+    memset(y, 0, sizeof y);
+    for (int i = 0, row = 0; i < LENGTH(pieces); row += pieces[i++])
+        product(&s, EXACT, row, pieces[i], y + row * N);
+    CHECK_EQ_U64(hash_of(y, sizeof y), pinned[kind].exact);
     scene_end(&s);
 }
 
