@@ -164,6 +164,60 @@ TEST_EACH(FrontErrors, Broken, count_cases, name_case)
     CHECK(strchr(error.message, '^') != NULL);
 }
 
+/* clang-format off */
+/* Modifiers that came later than their instructions: the first version and SM that has them, and one less of each. */
+static const struct {
+    const char *name, *line, *message;
+    int version, sm;
+} modifiers[] = {
+    {"cluster_scope", "fence.acq_rel.cluster;", "with .cluster needs .version 7.8 and sm_90 or later", 78, 90},
+    {"cache_hint", "ld.global.L2::cache_hint.u32 %r1, [%rd1], %rd2;", "with .L2::cache_hint needs .version 7.4 and sm_80 or later", 74, 80},
+    {"prefetch_64", "ld.global.L2::64B.u32 %r1, [%rd1];", "with .L2::64B needs .version 7.4 and sm_75 or later", 74, 75},
+    {"prefetch_128", "ld.global.L2::128B.u32 %r1, [%rd1];", "with .L2::128B needs .version 7.4 and sm_75 or later", 74, 75},
+    {"prefetch_256", "ld.global.L2::256B.u32 %r1, [%rd1];", "with .L2::256B needs .version 7.4 and sm_80 or later", 74, 80},
+    {"evict_normal", "ld.global.L1::evict_normal.u32 %r1, [%rd1];", "with .L1::evict_normal needs .version 7.4 and sm_70 or later", 74, 70},
+    {"evict_unchanged", "ld.global.L1::evict_unchanged.u32 %r1, [%rd1];", "with .L1::evict_unchanged needs .version 7.4 and sm_70 or later", 74, 70},
+    {"evict_first", "ld.global.L1::evict_first.u32 %r1, [%rd1];", "with .L1::evict_first needs .version 7.4 and sm_70 or later", 74, 70},
+    {"evict_last", "ld.global.L1::evict_last.u32 %r1, [%rd1];", "with .L1::evict_last needs .version 7.4 and sm_70 or later", 74, 70},
+    {"no_allocate", "ld.global.L1::no_allocate.u32 %r1, [%rd1];", "with .L1::no_allocate needs .version 7.4 and sm_70 or later", 74, 70},
+    {"shared_cluster", "ld.shared::cluster.u32 %r1, [%r2];", "with .shared::cluster needs .version 7.8 and sm_90 or later", 78, 90},
+    {"shared_cta", "ld.shared::cta.u32 %r1, [%r2];", "with .shared::cta needs .version 7.8 and sm_30 or later", 78, 30},
+    {"param_entry", "ld.param::entry.u64 %rd1, [in];", "with .param::entry needs .version 8.3 and sm_0 or later", 83, 0},
+};
+/* clang-format on */
+
+static bool parses(const char *line, int version, int sm, pvm_error *error)
+{
+    char ptx[2048];
+    snprintf(ptx, sizeof ptx, ".version %d.%d\n.target sm_%d\n.address_size 64\n%s%s\nret; }\n", version / 10,
+             version % 10, sm, KERNEL_START, line);
+    pvm_module *m = pvm_module_parse(ptx, strlen(ptx), error);
+    pvm_module_free(m);
+    return m != NULL;
+}
+
+TEST_ROWS(FrontErrors, ModifiersNeed, modifiers)
+{
+    static const int targets[] = {52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90};
+    const char *line = modifiers[index].line;
+    int before = 0, sm = modifiers[index].sm;
+    pvm_error error;
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0] && targets[i] < sm; i++)
+        before = targets[i];
+    sm = sm < 52 ? 52 : sm;
+    if (!parses(line, modifiers[index].version, sm, &error))
+        FAIL("%s", error.message);
+    /* sm_90 itself needs the version that its modifiers do */
+    if (sm < 90 && CHECK(!parses(line, modifiers[index].version - 1, sm, &error))) {
+        CHECK_EQ_I64(error.kind, TARGET);
+        CHECK_HAS(error.message, modifiers[index].message);
+    }
+    if (before && CHECK(!parses(line, 83, before, &error))) {
+        CHECK_EQ_I64(error.kind, TARGET);
+        CHECK_HAS(error.message, modifiers[index].message);
+    }
+}
+
 TEST_CASE(FrontErrors, ShowsTheLineWithACaret)
 {
     const char *ptx = HEADER ".global .u32 a;\n\t.global\t.f33 b;\n";

@@ -68,6 +68,7 @@ typedef struct job {
     uint32_t a[A_WORDS][THREADS], d[D_WORDS][THREADS];
     uint64_t desc_a, desc_b;
     uint32_t add;
+    ptxvm_status launched;
 } job;
 
 /* Runs the product; job->d becomes d. Returns what went wrong ("" if nothing), which also has the findings. */
@@ -91,13 +92,14 @@ static const char *run(job *j, const char *product, uint64_t seed, unsigned chec
     write_kernel(t, product);
     if (ptxvm_create(&config, &vm))
         return "no device";
-    bool ok =
-        !ptxvm_module_load(vm, t->at, t->length, &module) && !ptxvm_module_kernel(module, "k", &kernel) &&
-        !ptxvm_alloc(vm, sizeof j->d, &params.out) && !ptxvm_alloc(vm, in_bytes, &params.in) &&
-        !ptxvm_write(vm, params.in, j->shared, sizeof j->shared) &&
-        !ptxvm_write(vm, params.in + sizeof j->shared, j->a, sizeof j->a) &&
-        !ptxvm_write(vm, params.in + sizeof j->shared + sizeof j->a, j->d, sizeof j->d) &&
-        !ptxvm_launch(vm, kernel, &launch, &params, 36) && !ptxvm_read(vm, j->d, params.out, sizeof j->d);
+    bool ok = !ptxvm_module_load(vm, t->at, t->length, &module) &&
+              !ptxvm_module_kernel(module, "k", &kernel) && !ptxvm_alloc(vm, sizeof j->d, &params.out) &&
+              !ptxvm_alloc(vm, in_bytes, &params.in) &&
+              !ptxvm_write(vm, params.in, j->shared, sizeof j->shared) &&
+              !ptxvm_write(vm, params.in + sizeof j->shared, j->a, sizeof j->a) &&
+              !ptxvm_write(vm, params.in + sizeof j->shared + sizeof j->a, j->d, sizeof j->d) &&
+              !(j->launched = ptxvm_launch(vm, kernel, &launch, &params, 36)) &&
+              !ptxvm_read(vm, j->d, params.out, sizeof j->d);
     snprintf(message, sizeof message, "%s", ok ? "" : ptxvm_last_error(vm));
     if (ok && published)
         *published = ptxvm_last_report(vm)->n_tensor;
@@ -562,45 +564,46 @@ TEST_CASE(Wgmma, NoneOfTheSiliconSetIsWrong)
 typedef struct misuse {
     const char *name, *lines;
     const char *error; /* a part of the message; null: all is well */
+    ptxvm_status status;
 } misuse;
 
 /* clang-format off */
 static const misuse Uses[] = {
-    {"one_after_another", MMA(D4) MMA(D4) MMA(D4), NULL},
-    {"two_results", MMA(D4) MMA(D4_OUT), NULL},
-    {"older_group_is_complete", MMA(D4) COMMIT MMA(D4_OUT) COMMIT WAIT("1") "mov.b32 %r11, %d0;", NULL},
-    {"fence_before_the_next", MMA(D4) COMMIT WAIT("0") "add.f32 %d0, %d0, %d1;" FENCE MMA(D4), NULL},
-    {"a_may_be_read", MMA_REGISTERS(D4) "mov.b32 %r11, %a0;", NULL},
-    {"operands_may_be_read", MMA(D4) "ld.shared.u32 %r11, [%r1];", NULL},
-    {"others_may_be_written", MMA(D4) "mov.b32 %d4, 0;", NULL},
-    {"read_before_the_wait", MMA(D4) "mov.b32 %r11, %d0;", "mov reads %d0, which the wgmma of line"},
+    {"one_after_another", MMA(D4) MMA(D4) MMA(D4), NULL, PTXVM_OK},
+    {"two_results", MMA(D4) MMA(D4_OUT), NULL, PTXVM_OK},
+    {"older_group_is_complete", MMA(D4) COMMIT MMA(D4_OUT) COMMIT WAIT("1") "mov.b32 %r11, %d0;", NULL, PTXVM_OK},
+    {"fence_before_the_next", MMA(D4) COMMIT WAIT("0") "add.f32 %d0, %d0, %d1;" FENCE MMA(D4), NULL, PTXVM_OK},
+    {"a_may_be_read", MMA_REGISTERS(D4) "mov.b32 %r11, %a0;", NULL, PTXVM_OK},
+    {"operands_may_be_read", MMA(D4) "ld.shared.u32 %r11, [%r1];", NULL, PTXVM_OK},
+    {"others_may_be_written", MMA(D4) "mov.b32 %d4, 0;", NULL, PTXVM_OK},
+    {"read_before_the_wait", MMA(D4) "mov.b32 %r11, %d0;", "mov reads %d0, which the wgmma of line", PTXVM_ERROR_CHECK},
     {"read_before_the_wait_for_its_group", MMA(D4) COMMIT MMA(D4_OUT) COMMIT WAIT("1") "mov.b32 %r11, %d4;",
-        "mov reads %d4, which the wgmma of line"},
-    {"an_uncommitted_product_is_not_waited_for", MMA(D4) WAIT("0") "mov.b32 %r11, %d0;", "mov reads %d0"},
-    {"written_before_the_wait", MMA(D4) "mov.b32 %d3, 0;", "mov writes %d3"},
-    {"a_written_before_the_wait", MMA_REGISTERS(D4) "mov.b32 %a2, 0;", "mov writes %a2, which the wgmma of line"},
+        "mov reads %d4, which the wgmma of line", PTXVM_ERROR_CHECK},
+    {"an_uncommitted_product_is_not_waited_for", MMA(D4) WAIT("0") "mov.b32 %r11, %d0;", "mov reads %d0", PTXVM_ERROR_CHECK},
+    {"written_before_the_wait", MMA(D4) "mov.b32 %d3, 0;", "mov writes %d3", PTXVM_ERROR_CHECK},
+    {"a_written_before_the_wait", MMA_REGISTERS(D4) "mov.b32 %a2, 0;", "mov writes %a2, which the wgmma of line", PTXVM_ERROR_CHECK},
     {"no_fence_after_an_access", MMA(D4) COMMIT WAIT("0") "add.f32 %d0, %d0, %d1;" MMA(D4),
-        "%d0 was accessed at line"},
-    {"no_fence_after_a_change_of_a", "mov.b32 %a1, %a0;" MMA_REGISTERS(D4), "%a0 was accessed at line"},
+        "%d0 was accessed at line", PTXVM_ERROR_CHECK},
+    {"no_fence_after_a_change_of_a", "mov.b32 %a1, %a0;" MMA_REGISTERS(D4), "%a0 was accessed at line", PTXVM_ERROR_CHECK},
     {"operand_a_written", MMA(D4) "and.b32 %r11, %r0, 31; shr.u32 %r12, %r0, 5; mad.lo.u32 %r12, %r12, 2048, %r1; mad.lo.u32 %r12, %r11, 4, %r12; "
-        "st.shared.u32 [%r12], %r0;", ", which the wgmma of line"},
-    {"operand_b_written", MMA(D4) "mad.lo.u32 %r12, %r0, 4, %r1; st.shared.u32 [%r12+16384], %r0;", "which the wgmma of line"},
-    {"other_registers_of_a_result", MMA(D4) MMA("{%d2, %d3, %d4, %d5}"), "%d2 belongs to the result of the wgmma"},
-    {"leaves_it_in_flight", MMA(D4) COMMIT "exit;", "the result of this wgmma is lost"},
-    {"reserved_bits", "or.b64 %rda, %rda, 0x4000;" MMA(D4), "the descriptor of A, 0x4000004000014000, has reserved bits set"},
-    {"base_offset", "or.b64 %rdb, %rdb, 0x2000000000000;" MMA(D4), "the descriptor of B has the base offset 1"},
-    {"outside", "or.b64 %rdb, %rdb, 0x3FFF;" MMA(D4), "leads to shared address 0x3ff80, which is outside: the block has 49152 bytes"},
-    {"a_far_stride", "or.b64 %rda, %rda, 0x3FFF00000000;" MMA(D4), "the descriptor of A (start 0x0"},
-    {"descriptors_differ_in_a_warp", "cvt.u64.u32 %rd2, %r0; or.b64 %rda, %rda, %rd2;" MMA(D4), "it must be the same in all lanes"},
+        "st.shared.u32 [%r12], %r0;", ", which the wgmma of line", PTXVM_ERROR_CHECK},
+    {"operand_b_written", MMA(D4) "mad.lo.u32 %r12, %r0, 4, %r1; st.shared.u32 [%r12+16384], %r0;", "which the wgmma of line", PTXVM_ERROR_CHECK},
+    {"other_registers_of_a_result", MMA(D4) MMA("{%d2, %d3, %d4, %d5}"), "%d2 belongs to the result of the wgmma", PTXVM_ERROR_EXECUTION},
+    {"leaves_it_in_flight", MMA(D4) COMMIT "exit;", "the result of this wgmma is lost", PTXVM_ERROR_CHECK},
+    {"reserved_bits", "or.b64 %rda, %rda, 0x4000;" MMA(D4), "the descriptor of A, 0x4000004000014000, has reserved bits set", PTXVM_ERROR_EXECUTION},
+    {"base_offset", "or.b64 %rdb, %rdb, 0x2000000000000;" MMA(D4), "the descriptor of B has the base offset 1", PTXVM_ERROR_UNSUPPORTED},
+    {"outside", "or.b64 %rdb, %rdb, 0x3FFF;" MMA(D4), "leads to shared address 0x3ff80, which is outside: the block has 49152 bytes", PTXVM_ERROR_ADDRESS},
+    {"a_far_stride", "or.b64 %rda, %rda, 0x3FFF00000000;" MMA(D4), "the descriptor of A (start 0x0", PTXVM_ERROR_ADDRESS},
+    {"descriptors_differ_in_a_warp", "cvt.u64.u32 %rd2, %r0; or.b64 %rda, %rda, %rd2;" MMA(D4), "it must be the same in all lanes", PTXVM_ERROR_EXECUTION},
     {"descriptors_differ_in_warps", "shr.u32 %r11, %r0, 5; cvt.u64.u32 %rd2, %r11; or.b64 %rda, %rda, %rd2;" MMA(D4),
-        "with other descriptors or another scale-d"},
-    {"scale_d_differs", "setp.lt.u32 %p0, %r0, 5;" MMA(D4), "scale-d is false here and true in other lanes"},
-    {"a_warp_is_missing", "setp.lt.u32 %p2, %r0, 96; @!%p2 exit;" MMA(D4), "this warp has not executed this wgmma"},
+        "with other descriptors or another scale-d", PTXVM_ERROR_EXECUTION},
+    {"scale_d_differs", "setp.lt.u32 %p0, %r0, 5;" MMA(D4), "thread (5,0,0): scale-d is false here and true in other lanes", PTXVM_ERROR_EXECUTION},
+    {"a_warp_is_missing", "setp.lt.u32 %p2, %r0, 96; @!%p2 exit;" MMA(D4), "this warp has not executed this wgmma", PTXVM_ERROR_EXECUTION},
     {"warps_execute_different_ones", "setp.lt.u32 %p2, %r0, 96; @%p2 bra X;" MMA(D4) "bra Y; X:" MMA(D4) "Y:",
-        "another warp of the warpgroup has executed the wgmma of line"},
-    {"a_lane_is_missing", "setp.eq.u32 %p2, %r0, 3; @%p2 exit;" MMA(D4), "all 32 threads of the warp: 0xfffffff7"},
+        "another warp of the warpgroup has executed the wgmma of line", PTXVM_ERROR_EXECUTION},
+    {"a_lane_is_missing", "setp.eq.u32 %p2, %r0, 3; @%p2 exit;" MMA(D4), "all 32 threads of the warp: 0xfffffff7", PTXVM_ERROR_EXECUTION},
     {"lanes_at_different_places", "setp.eq.u32 %p2, %r0, 3; @%p2 bra X;" MMA(D4) "bra Y; X:" MMA(D4) "Y:",
-        "other lanes of the warp execute another wgmma"},
+        "other lanes of the warp execute another wgmma", PTXVM_ERROR_EXECUTION},
 };
 /* clang-format on */
 
@@ -611,6 +614,7 @@ TEST_ROWS(Wgmma, Finds, Uses)
     const misuse *u = &Uses[index];
     job *j = new_job(&small);
     const char *wrong = run(j, u->lines, 0, PTXVM_CHECK_ALL, PTXVM_COUNTERS_OFF, NULL);
+    CHECK_EQ_I64(j->launched, u->status);
     if (u->error)
         CHECK_HAS(wrong, u->error);
     else
