@@ -4,6 +4,7 @@
 #include "test_host_ref.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,20 @@ TEST_ROWS(HostRefKQuants, TinyBlocksDecodeToZero, formats)
         decode(formats[index].block, block, y);
         for (int i = 0; i < 256; i++)
             CHECK(y[i] == 0.0f);
+    }
+}
+
+/* 1e-15 itself is not a zero for Q3_K: it has codes, though their scale has no f16. */
+TEST_CASE(HostRefKQuants, TheLeastMagnitudeIsCoded)
+{
+    static const uint8_t zeros[GGUF_BYTES_MAX];
+    const float sizes[] = {1e-15f, -1e-15f, nextafterf(1e-15f, 0.0f), -nextafterf(1e-15f, 0.0f)};
+    for (int i = 0; i < 4; i++) {
+        uint8_t block[GGUF_BYTES_MAX];
+        float x[256] = {0};
+        x[37] = sizes[i];
+        encode(QDNN_BLOCK_Q3_K, x, block);
+        CHECK_EQ_I64(memcmp(block, zeros, 110) != 0, i < 2);
     }
 }
 

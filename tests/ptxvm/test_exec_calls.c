@@ -48,6 +48,20 @@ TEST_CASE(PtxvmCalls, RecursionWithDivergence)
         CHECK_EQ_U32(out[i], fib[i & 7]);
 }
 
+/* A decimal number for a parameter of 32 bits is an f32; one for 64 bits an f64. */
+TEST_CASE(PtxvmCalls, NumbersAsArguments)
+{
+    uint32_t out[1] = {0};
+    exec_simple(EXEC_HEADER
+                ".func (.param .b32 y) f(.param .b32 x, .param .b64 z)\n{\n.reg .b32 a, c; .reg .b64 b;\n"
+                "ld.param.b32 a, [x]; ld.param.b64 b, [z]; mov.b64 {_, c}, b; xor.b32 a, a, c; "
+                "st.param.b32 [y], a; ret;\n}\n" ENTRY(
+                    "{ .param .b32 y; call (y), f, (1.5, 2.5); ld.param.b32 r2, [y]; } "
+                    "st.global.u32 [d1], r2;"),
+                1, 1, out, 1);
+    CHECK_EQ_U32(out[0], 0x3FC00000 ^ 0x40040000);
+}
+
 /* A register parameter, a result in a register, a guarded call, and a return that only some lanes take. */
 TEST_CASE(PtxvmCalls, GuardedCallsAndReturns)
 {

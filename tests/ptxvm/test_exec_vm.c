@@ -76,6 +76,9 @@ TEST_CASE(PtxvmDevice, WrongArguments)
                  PTXVM_ERROR_ARGUMENT);
     CHECK(!other && !ptxvm_last_report(NULL)->inexact);
     CHECK_EQ_I64(ptxvm_module_load(vm, NULL, 0, NULL), PTXVM_ERROR_ARGUMENT);
+    ptxvm_module *module = (ptxvm_module *)(void *)vm;
+    CHECK_EQ_I64(ptxvm_module_load(vm, "hello", 5, &module), PTXVM_ERROR_PTX);
+    CHECK(module == NULL);
     CHECK_EQ_I64(ptxvm_alloc(vm, 4, NULL), PTXVM_ERROR_ARGUMENT);
     CHECK_EQ_I64(ptxvm_write(vm, 0, NULL, 1), PTXVM_ERROR_ARGUMENT);
     CHECK_EQ_I64(ptxvm_launch(vm, NULL, NULL, NULL, 0), PTXVM_ERROR_ARGUMENT);

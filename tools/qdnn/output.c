@@ -282,10 +282,10 @@ int output_check(output *out)
     out->file = -1;
     if (status == TOOL_OK)
         status = open_file(out->temporary, &file);
-    if (status != TOOL_OK)
-        return status;
-    status = compare(out, file);
-    qdnnCloseFile(file);
+    if (status == TOOL_OK) {
+        status = compare(out, file);
+        qdnnCloseFile(file);
+    }
     return status;
 }
 
