@@ -104,6 +104,34 @@ TEST_ROWS(RopeTables, HostRef, all_tables)
 }
 
 /* Within an ulp of the C library's, whatever that is; nearly always the nearest. */
+/* YaRN's ramp begins below the first pair, ends beyond the last, is empty, or has an end at each place between: every length tries another. */
+TEST_CASE(RopeTables, EveryRampOfYarn)
+{
+    static const double bases[] = {2, 100, 10000};
+    static const int64_t widths[] = {2, 4, 8, 10};
+    for (int i = 0; i < 3 * 4 * 2; i++)
+        for (double length = 1; length < 5e8; length *= 1.31) {
+            const tables_case c = {.rotary = widths[i % 4],
+                                   .base = bases[i / 4 % 3],
+                                   .rule = QDNN_ROPE_RULE_YARN,
+                                   .factor = 4,
+                                   .low = 32,
+                                   .high = 1,
+                                   .exact = i / 12,
+                                   .length = (int64_t)length,
+                                   .first = 1};
+            float cos[2][5], sin[2][5];
+            const qdnnRopeTables_t tables = tables_of(&c, NULL, NULL);
+            const ref_rope_tables_spec reference = reference_of(&c, NULL, NULL);
+            test_push_note("rotary %d, base %g, length %.0f", (int)c.rotary, c.base, length);
+            CHECK_EQ_I64(qdnnMakeRopeTables(&tables, c.first, 1, cos[0], sin[0]), QDNN_STATUS_SUCCESS);
+            ref_rope_tables(&reference, c.first, 1, cos[1], sin[1]);
+            CHECK_EQ_MEM(cos[0], cos[1], (size_t)(c.rotary / 2) * sizeof(float));
+            CHECK_EQ_MEM(sin[0], sin[1], (size_t)(c.rotary / 2) * sizeof(float));
+            test_pop_note();
+        }
+}
+
 TEST_CASE(RopeTables, AreCosinesAndSines)
 {
     enum { PAIRS = 64, POSITIONS = 4096 };
