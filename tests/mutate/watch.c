@@ -330,6 +330,20 @@ bool __wrap_kernel_emit(const kernel_row *row, const kernel_spec *spec, const pt
     return ok;
 }
 
+/* What plans call. */
+bool __real_kernel_emit_normal(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                               const ptx_options *options, kernel_text *out, ptx_error *error);
+bool __wrap_kernel_emit_normal(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                               const ptx_options *options, kernel_text *out, ptx_error *error);
+bool __wrap_kernel_emit_normal(const kernel_row *row, const kernel_spec *spec, const ptx_sm *sm,
+                               const ptx_options *options, kernel_text *out, ptx_error *error)
+{
+    bool ok = __real_kernel_emit_normal(row, spec, sm, options, out, error);
+    if (ok)
+        remember(row, spec, sm, out->ptx);
+    return ok;
+}
+
 char *__real_pinned_to_block(const char *ptx, uint64_t number);
 char *__wrap_pinned_to_block(const char *ptx, uint64_t number);
 char *__wrap_pinned_to_block(const char *ptx, uint64_t number)
