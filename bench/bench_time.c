@@ -1,6 +1,6 @@
 /* Modelled times of products (clock/): an interval in microseconds, its percentage of the DRAM roofline, and why warps wait. The table has the
- * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s one row of x in these formats (QDNN_BENCH_MODES=exact,prepacked in these modes,
- * by default exact), QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
+ * cases below on four boards; QDNN_BENCH_BOARDS=a100,t4 selects others, QDNN_BENCH_FORMATS=q2_k,iq1_s products in these formats (QDNN_BENCH_MODES=exact,prepacked in these modes,
+ * by default exact; QDNN_BENCH_ROWS=1,16 with so many rows of x, by default one), QDNN_BENCH_ALL=1 every format, mode, number of rows and shape of
  * bench facts (weeks: QDNN_BENCH_ONE_IN=10000 is a sample of them, by QDNN_BENCH_SEED). build/bench_time.json has every figure, build/bench_time.svg shows them under their roofs. Nothing was run on a GPU.
  * Two threads work on them; build/bench_time.kept has what was found, and a run of the same program that was ended goes on where it was. */
 #include <math.h>
@@ -221,16 +221,23 @@ static void usual_products(list *l, const board *on)
         add_case(l, &cases[i], on, true);
 }
 
-/* One row of x in each of the formats and modes that are named. */
+static bool is_named(const time_case *c)
+{
+    char rows[24];
+    snprintf(rows, sizeof rows, "%llu", (unsigned long long)c->m);
+    return is_listed("QDNN_BENCH_FORMATS", "all", c->format) && is_listed("QDNN_BENCH_ROWS", "1", rows) &&
+           is_listed("QDNN_BENCH_MODES", "exact", facts_mode_name(c->mode));
+}
+
 static void named_formats(list *l, const board *on)
 {
     for (int f = 0; f < facts_format_count(); f++)
-        for (int mode = 0; mode < FACTS_MODES; mode++) {
-            const time_case c = {facts_format_at(f)->name, (facts_mode)mode, 1, 4096, 4096};
-            if (is_listed("QDNN_BENCH_FORMATS", "all", c.format) &&
-                is_listed("QDNN_BENCH_MODES", "exact", facts_mode_name(c.mode)))
-                add_case(l, &c, on, true);
-        }
+        for (int mode = 0; mode < FACTS_MODES; mode++)
+            for (size_t r = 0; r < sizeof all_rows / sizeof *all_rows; r++) {
+                const time_case c = {facts_format_at(f)->name, (facts_mode)mode, all_rows[r], 4096, 4096};
+                if (is_named(&c))
+                    add_case(l, &c, on, true);
+            }
 }
 
 static void all_products(list *l, const board *on)

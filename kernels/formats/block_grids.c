@@ -2,7 +2,8 @@
  * number, so a lookup gives words as other formats have them: one code per byte. Kernels without room for it look up digits in
  * global memory, and make bytes of them. A part of a block is a section of 32 elements.
  *
- * In IQ2 and IQ3 a byte is 64 + the magnitude; a sign turns it into 64 - the magnitude. In IQ1 it is eight times the number and
+ * In IQ2 and IQ3 a byte is 64 + the magnitude; a sign turns it into 64 - the magnitude. Magnitudes of IQ3_S are odd: the sum of the
+ * two bytes is 128 and their lowest bits are 1, so the others are each other's complement. In IQ1 it is eight times the number and
  * its offset of an eighth, plus 9. */
 #include "kernels/formats/blocks.h"
 
@@ -31,16 +32,17 @@ static const uint32_t iq1_entries[] = {
 };
 /* clang-format on */
 
-/* The bytes that digits stand for: number * times + plus. */
+/* The bytes that digits stand for: number * times + plus. A sign flips these bits of a byte, if any. */
 typedef struct grid_bytes {
     int times, plus;
     int8_t numbers[EIGHT];
+    uint8_t flips;
 } grid_bytes;
 
 static const grid_bytes iq1_bytes = {8, 1 + EIGHTH_BIAS, {CODEBOOK_IQ1_NUMBERS}};
 static const grid_bytes iq2_bytes = {1, SIGN_BIAS, {CODEBOOK_IQ2_NUMBERS}};
 static const grid_bytes iq3_xxs_bytes = {1, SIGN_BIAS, {CODEBOOK_IQ3_XXS_NUMBERS}};
-static const grid_bytes iq3_s_bytes = {1, SIGN_BIAS, {CODEBOOK_IQ3_S_NUMBERS}};
+static const grid_bytes iq3_s_bytes = {1, SIGN_BIAS, {CODEBOOK_IQ3_S_NUMBERS}, 2 * (SIGN_BIAS - 1)};
 
 struct block_grid {
     const void *entries; /* u32 of eight digits, or u16 of four */
@@ -70,19 +72,20 @@ static ptx_val bytes_of_digits(ptx_builder *b, const grid_bytes *of, unsigned fi
     return ptx_u32(b, word);
 }
 
-static unsigned words_of(const block_grid *g)
+/* Of words with eight digits. */
+static unsigned pairs_of(const block_grid *g)
 {
-    return g->count * g->numbers / EIGHT;
+    return g->count * g->numbers / EIGHT / 2;
 }
 
-/* The codebook in global memory, as digits. */
+/* The codebook in global memory, as digits: pairs of words. */
 static ptx_val stored_digits(ptx_builder *b, const block_grid *g)
 {
-    enum { WORDS_MAX = 2048 };
-    uint64_t bits[WORDS_MAX];
-    for (unsigned i = 0; i < words_of(g); i++)
-        bits[i] = digits_of(g, i);
-    return ptx_table(b, PTX_GLOBAL, "codebook", PTX_U32, bits, words_of(g));
+    enum { PAIRS_MAX = 1024 };
+    uint64_t bits[PAIRS_MAX];
+    for (unsigned i = 0; i < pairs_of(g); i++)
+        bits[i] = digits_of(g, 2 * i) | digits_of(g, 2 * i + 1) << 32;
+    return ptx_table(b, PTX_GLOBAL, "codebook", PTX_U64, bits, pairs_of(g));
 }
 
 /* The bytes of eight numbers, or of the first `count`: permutations by digits. */
@@ -96,20 +99,41 @@ static void bytes_of(ptx_builder *b, const block_grid *g, ptx_val digits, unsign
 
 unsigned block_grid_bytes(const block_grid *g)
 {
-    return words_of(g) * EIGHT;
+    return pairs_of(g) * 2 * EIGHT;
+}
+
+/* Fills the table; a thread loads all of its pairs at once where there are FILL_THREADS threads or more. */
+static void fill(ptx_builder *b, const block_grid *g, ptx_val stored, ptx_val table)
+{
+    enum { FILL_THREADS = 128, AT_ONCE_MAX = 8 };
+    const unsigned at_once = ceil_div(pairs_of(g), FILL_THREADS);
+    ptx_val threads = ptx_ntid_x(b), at[AT_ONCE_MAX], exists[AT_ONCE_MAX], digits[AT_ONCE_MAX];
+    ptx_val first = ptx_for(b, ptx_tid_x(b), ptx_u32(b, pairs_of(g)), ptx_mul(b, threads, (int)at_once));
+    for (unsigned k = 0; k < at_once; k++) {
+        at[k] = k ? ptx_add(b, at[k - 1], threads) : first;
+        exists[k] = ptx_setp(b, PTX_LT, at[k], (int)pairs_of(g));
+        digits[k] = ptx_ld_if(b, exists[k], PTX_GLOBAL, PTX_NC, PTX_U64, ptx_at(b, stored, at[k], 8), 0,
+                              ptx_u64(b, 0));
+    }
+    for (unsigned k = 0; k < at_once; k++) {
+        ptx_val words[2], bytes[4];
+        ptx_unpack(b, PTX_U32, digits[k], words, 2);
+        bytes_of(b, g, words[0], EIGHT, bytes);
+        bytes_of(b, g, words[1], EIGHT, bytes + 2);
+        ptx_val to = ptx_at(b, table, at[k], 2 * EIGHT);
+        ptx_when(b, exists[k]);
+        ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, 0, bytes, 4);
+    }
+    ptx_end_for(b);
 }
 
 codec_state block_grid_open(ptx_builder *b, const block_grid *g, bool in_shared)
 {
-    ptx_val stored = stored_digits(b, g), bytes[2];
+    ptx_val stored = stored_digits(b, g);
     if (!in_shared)
         return (codec_state){.table = stored};
     ptx_val table = ptx_shared(b, "codebook_bytes", PTX_U8, block_grid_bytes(g), 16);
-    ptx_val i = ptx_for(b, ptx_tid_x(b), ptx_u32(b, words_of(g)), ptx_ntid_x(b));
-    bytes_of(b, g, ptx_ld_global_nc(b, PTX_U32, ptx_at(b, stored, i, 4), 0), EIGHT, bytes);
-    ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, ptx_at(b, table, i, EIGHT), 0, bytes, 2);
-    ptx_end_for(b);
-    ptx_syncthreads(b);
+    fill(b, g, stored, table);
     return (codec_state){.table = table};
 }
 
@@ -213,12 +237,18 @@ static ptx_val index_with_upper(ptx_builder *b, const block_run *run, unsigned i
 
 /* The signs are the low eight bits of a u32. A product moves each of four bits to the top of a byte, from which a permutation
  * fills the byte. */
-static void apply_signs(ptx_builder *b, ptx_val signs, ptx_val words[2])
+static void apply_signs(ptx_builder *b, const block_run *run, ptx_val signs, ptx_val words[2])
 {
+    const unsigned flips = run->layout->codes->grid->bytes->flips;
     for (unsigned k = 0; k < 2; k++) {
         ptx_val four = k ? ptx_bfe(b, signs, 4, 4) : ptx_and(b, signs, 15);
         ptx_val filled =
             ptx_prmt(b, ptx_mul(b, four, ptx_u32(b, 0x10204080)), ptx_u32(b, 0), ptx_u32(b, 0xBA98));
+        if (flips) {
+            words[k] = ptx_lop3(b, words[k], filled, ptx_u32(b, 0x01010101 * flips),
+                                PTX_LOP_A ^ (PTX_LOP_B & PTX_LOP_C));
+            continue;
+        }
         ptx_val minus = ptx_lop3(b, words[k], filled, ptx_u32(b, 0x01010101 * (SIGN_BIAS - 1)),
                                  PTX_LOP_A & PTX_LOP_B & PTX_LOP_C);
         words[k] = ptx_mad(b, minus, ptx_u32(b, -2), words[k]);
@@ -235,12 +265,12 @@ static ptx_val even_signs(ptx_builder *b, ptx_val seven)
 static void finish_shared_signs(ptx_builder *b, const block_run *run, unsigned i, ptx_val words[2])
 {
     ptx_val from = ptx_shr(b, run->high[0], ptx_mul(b, first_eight(b, run), 7));
-    apply_signs(b, even_signs(b, ptx_bfe(b, from, 7 * i, 7)), words);
+    apply_signs(b, run, even_signs(b, ptx_bfe(b, from, 7 * i, 7)), words);
 }
 
 static void finish_byte_signs(ptx_builder *b, const block_run *run, unsigned i, ptx_val words[2])
 {
-    apply_signs(b, ptx_bfe(b, run->high[1], 8 * i, 8), words);
+    apply_signs(b, run, ptx_bfe(b, run->high[1], 8 * i, 8), words);
 }
 
 /* ---- IQ2 ---- */
@@ -273,7 +303,7 @@ static ptx_val index_iq2_xs(ptx_builder *b, const block_run *run, unsigned i)
 
 static void finish_iq2_xs(ptx_builder *b, const block_run *run, unsigned i, ptx_val words[2])
 {
-    apply_signs(b, even_signs(b, ptx_bfe(b, run->codes[0], 16 * i + 9, 7)), words);
+    apply_signs(b, run, even_signs(b, ptx_bfe(b, run->codes[0], 16 * i + 9, 7)), words);
 }
 
 static const block_grid grid_iq2_xs = {.entries = iq2_xs_entries,

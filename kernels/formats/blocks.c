@@ -357,9 +357,17 @@ static codec_state open_tables(ptx_builder *b, const block_layout *layout, bool 
     return table_open(b, bits);
 }
 
-codec_state block_open(ptx_builder *b, const block_layout *layout)
+codec_state block_open_before_barrier(ptx_builder *b, const block_layout *layout)
 {
     return open_tables(b, layout, true);
+}
+
+codec_state block_open(ptx_builder *b, const block_layout *layout)
+{
+    codec_state state = block_open_before_barrier(b, layout);
+    if (layout->codes->grid)
+        ptx_syncthreads(b);
+    return state;
 }
 
 codec_state block_open_outside(ptx_builder *b, const block_layout *layout)

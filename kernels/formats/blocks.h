@@ -130,8 +130,10 @@ block_strand block_strand_select(ptx_builder *b, const block_strand *if_true, co
 
 /* The numbers of a layout with a table, as f32 bits. */
 void block_table_bits(const block_layout *layout, uint64_t bits[16]);
-/* Sets up tables for decoding; called by all threads of the block, once per kernel. */
+/* Sets up tables for decoding; called by all threads of the block, once per kernel. The second leaves the barrier after which
+ * codebooks can be read to the caller. */
 codec_state block_open(ptx_builder *b, const block_layout *layout);
+codec_state block_open_before_barrier(ptx_builder *b, const block_layout *layout);
 /* The same for kernels that have no shared memory left for codebooks. */
 codec_state block_open_outside(ptx_builder *b, const block_layout *layout);
 /* The shared memory that codebooks take; 0: the format has none. */

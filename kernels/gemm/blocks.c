@@ -26,7 +26,7 @@ unsigned blocks_warps(const block_layout *layout, const kernel_spec *spec)
     const unsigned of_round = ROUND / layout->elements * layout->bytes;
     if (blocks_are_direct(layout))
         return spec->product.tile_rows == 1 ? 4 : 8;
-    return of_round >= 136 ? 4 : 8;
+    return of_round >= 136 || spec->product.tile_rows == 1 ? 4 : 8;
 }
 
 /* Rounds of x times rows of x: less of it leaves more room for blocks. */
@@ -447,7 +447,7 @@ static void begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec
         s->share.fast = BLOCK_PLAIN;
     s->lanes = block_share_lanes(&s->share);
     s->window = blocks_window(layout, spec) / (s->between ? 2 : 1);
-    s->state = block_open(b, layout);
+    s->state = block_open_before_barrier(b, layout); /* passes begin with one */
     ptx_val lane = ptx_laneid(b);
     s->thread = ptx_and(b, lane, (int)s->share.team - 1);
     s->team = ptx_shr(b, ptx_tid_x(b), ceil_log2(s->share.team));

@@ -16,7 +16,7 @@ void stream_grid_begin(ptx_builder *b, stream *s, ptx_val lines)
     ptx_val warp = ptx_shr(b, ptx_tid_x(b), 5), swizzle = ptx_and(b, ptx_shr(b, s->lane, 1), 3);
     ptx_val first = ptx_mad(b, warp, TILES * TILE_BYTES, lines);
     ptx_val row = ptx_and(b, s->lane, UNIT_N - 1), half = ptx_shr(b, s->lane, 4);
-    g->state = block_open(b, s->blocks);
+    g->state = block_open_before_barrier(b, s->blocks); /* x is loaded between barriers */
     g->to = ptx_mad(b, swizzle, PIECE_BYTES, ptx_mad(b, s->lane, LINE_BYTES, first));
     g->from = ptx_mad(b, ptx_xor(b, half, swizzle), PIECE_BYTES, ptx_mad(b, row, LINE_BYTES, first));
 }
