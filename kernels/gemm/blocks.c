@@ -20,7 +20,7 @@ enum {
 /* ---- Shape ---- */
 
 /* Small thread blocks fill more SMs, and leave room for more rounds of each output; but each of them reads
- * x, which therefore has to be small compared with its weights. */
+ * x, which therefore has to be small compared with its weights: one row of it is. */
 unsigned blocks_warps(const block_layout *layout, const kernel_spec *spec)
 {
     const unsigned of_round = ROUND / layout->elements * layout->bytes;
