@@ -140,6 +140,12 @@ static const ops_test Mbarrier[] = {
     {"invalid_after_inval", SET_UP INIT("32") "@%p8 mbarrier.inval.shared.b64 [%r4]; bar.sync 0; "
         "mbarrier.arrive.shared.b64 %rd4, [%r4];",
         .status = PTXVM_ERROR_EXECUTION, .error = "mbarrier"},
+    {"more_arrivals_than_awaited", SET_UP INIT("2") "@%p8 mbarrier.arrive.shared.b64 %rd4, [%r4], 3;",
+        .status = PTXVM_ERROR_EXECUTION, .error = "3 arrivals on an mbarrier that waits for 2"},
+    {"as_many_arrivals_as_awaited", SET_UP INIT("2") "@%p8 mbarrier.arrive.shared.b64 %rd4, [%r4], 2; bar.sync 0;\n"
+        "mbarrier.test_wait.parity.shared.b64 %p1, [%r4], 0;" PRED, yes},
+    {"more_drops_than_expected", SET_UP INIT("2") "@%p8 mbarrier.arrive_drop.shared.b64 %rd4, [%r4], 3;",
+        .status = PTXVM_ERROR_EXECUTION, .error = "3 arrivals on an mbarrier that waits for 2"},
     {"misaligned", SET_UP "mbarrier.init.shared.b64 [%r4+4], 1;", .status = PTXVM_ERROR_MISALIGNED},
 };
 

@@ -673,6 +673,19 @@ TEST_CASE(TensorMap, FromZeros)
     free(j);
 }
 
+/* The whole warp copies a map, or none of it. */
+TEST_CASE(TensorMap, ACopyNeedsAllLanes)
+{
+    static const char lines[] =
+        HEAD "mov.u32 %r10, sm; add.u32 %r10, %r10, 8192; setp.eq.u32 %p2, %r0, 3; @%p2 bra NEXT;\n"
+             "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd0], "
+             "[%r10], 128;\n"
+             "NEXT: bar.sync 0; ret;\n}\n";
+    job *j = new_job(&tile);
+    CHECK_HAS(run(j, lines), "no thread of the block can go on");
+    free(j);
+}
+
 /* Whatever 128 bytes say, nothing outside guest memory is touched: a fault or a copy. */
 TEST_CASE(TensorMap, AnyBytesAreSafe)
 {
