@@ -56,7 +56,7 @@ TEST_CASE(GpuReport, IsWholeOnPtxvm)
     process_result tests = process_run("printf '7 cases passed\n' > %s/tests.txt", dir);
     process_free(&tests);
     process_result run = process_run(
-        "QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= %s/tools/gpu_report/gpu_report %s --side 256 --tests "
+        "QDNN_DEVICE=vm:sm_80 QDNN_REQUIRE_GPU= " QDNN_FIND_LEAKS "%s/tools/gpu_report/gpu_report %s --side 256 --tests "
         "%s/tests.txt",
         QDNN_BINARY_DIR, dir, dir);
     CHECK_EQ_I64(run.status, 0);

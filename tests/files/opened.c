@@ -48,8 +48,9 @@ void check_refused(const char *dir, const char *name, qdnnStatus_t status, const
 
 process_result run_in(const char *dir, const char *command)
 {
-    return process_run("cd %s && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && %s", dir, QDNN_BINARY_DIR,
-                       command);
+    const char *leaks = strncmp(command, "qdnn ", 5) == 0 ? QDNN_FIND_LEAKS : "";
+    return process_run("cd %s && export QDNN_DEVICE=vm && PATH=%s/qdnn:$PATH && %s%s", dir, QDNN_BINARY_DIR,
+                       leaks, command);
 }
 
 void check_command(const char *dir, const char *command, int status, const char *says)
