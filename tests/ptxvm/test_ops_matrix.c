@@ -199,6 +199,8 @@ static const ops_test Matrix[] = {
         .status = PTXVM_ERROR_MISALIGNED},
     {"ld_outside", FILL16 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r9, %r10, %r11, %r12}, [%r5+3600];",
         .status = PTXVM_ERROR_ADDRESS},
+    {"ld_outside", ROWS "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r5+262144];", .status = PTXVM_ERROR_ADDRESS},
+    {"st_outside", ROWS OWN16 "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5+262144], {%r10};", .status = PTXVM_ERROR_ADDRESS},
     {"st_x1", ROWS OWN16 "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r10};" SHOW("0"), own_pair},
     {"st_x1_trans", ROWS OWN16 "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r5], {%r10};" SHOW("0"),
         stored_trans},
