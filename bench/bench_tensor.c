@@ -185,10 +185,8 @@ static bool set_settings(cost_run *r, uint64_t m)
         }
     }
     r->spec.data = r->spec.epilogue.output = QDNN_DATA_F16;
-    r->spec.product.kernel = r->c->is_tile ? KERNEL_PRODUCT_TILE : KERNEL_PRODUCT_STREAM;
-    r->spec.product.tile_rows =
-        r->c->is_tile ? kernel_tile_rows(r->row, m) : kernel_stream_rows(r->row, false, m);
     r->problem = (kernel_problem){.rows = SIZE, .columns = SIZE, .m = m, .x_stride = SIZE, .y_stride = SIZE};
+    kernel_tensor_choose(r->row, !r->c->is_tile, &r->problem, &r->spec);
     kernel_steps_of(r->row, KERNEL_NORMAL(r->row, &r->spec), &r->problem, &r->steps);
     return true;
 }

@@ -29,6 +29,7 @@ static const time_case cases[] = {
     {"f16", FACTS_EXACT, 1, 4096, 4096},
     {"int4_g128", FACTS_TENSOR, 1, 4096, 4096},
     {"int4_g128", FACTS_TENSOR, 64, 4096, 4096},
+    {"int4_g128", FACTS_PREPACKED, 1, 4096, 4096},
     {"int4_g128", FACTS_PREPACKED, 16, 4096, 4096},
     {"int4_g128", FACTS_PREPACKED, 64, 4096, 4096},
     {"int4_g128", FACTS_TENSOR, 16, 4096, 4096},

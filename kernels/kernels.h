@@ -42,8 +42,8 @@ typedef enum {
     KERNEL_PRODUCT_JOIN,     /* runs after LANEWISE where `split` is not 1: joins the sums of its blocks */
     /* These follow the contract of mode tensor, and all give the same bits on SMs of one family: */
     KERNEL_PRODUCT_TILE,   /* weights go through shared memory as f16 or bf16: any format, any shape */
-    KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers; strip sums go to the workspace */
-    KERNEL_PRODUCT_STRIPS  /* runs after STREAM: computes y from the sums of strips */
+    KERNEL_PRODUCT_STREAM, /* prepacked weights go straight into registers */
+    KERNEL_PRODUCT_STORED  /* the same with codes of 4 bits as they are stored */
 } kernel_product;
 
 /* The largest group_size, group_rows and channels. */
@@ -749,8 +749,9 @@ void kernel_tensor_choose(const kernel_row *row, bool prepacked, const kernel_pr
 
 /* The best tile_rows for KERNEL_PRODUCT_TILE with up to that many rows. */
 uint64_t kernel_tile_rows(const kernel_row *row, uint64_t rows);
-/* The same for KERNEL_PRODUCT_STREAM; `grouped`: with experts. */
-uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows);
+/* The same for KERNEL_PRODUCT_STREAM, and the largest split with so many rows. */
+uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows);
+uint64_t kernel_stream_parts_max(uint64_t rows);
 
 /* Sets the lanes that suit lines of so many columns, for a copy whose way is set, and for rows by index. No byte depends on
  * them. */

@@ -65,9 +65,9 @@ static const struct {
     {"Int4", "int4_g128", FACTS_EXACT, 1, 4096, 4096, "gemv", 256, 128, 1, 0},
     {"Int4_narrow", "int4_g128", FACTS_EXACT, 1, 1024, 4096, "gemv", 256, 128, 1, 0},
     {"Int4_few", "int4_g128", FACTS_EXACT, 16, 4096, 4096, "gemv", 128, 256, 1, 0},
-    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "tile", 256, 256, 1, 0},
-    {"Int4_prepacked", "int4_g128", FACTS_PREPACKED, 64, 4096, 4096, "stream", 128, 256, 2,
-     4 * 64 * 4096 * 8},
+    {"Int4_stored", "int4_g128", FACTS_TENSOR, 64, 4096, 4096, "stored", 128, 256, 1, 0},
+    {"Q4_K_stored", "q4_k", FACTS_TENSOR, 64, 4096, 4096, "tile", 256, 256, 1, 0},
+    {"Int4_prepacked", "int4_g128", FACTS_PREPACKED, 64, 4096, 4096, "stream", 128, 256, 1, 0},
     {"Q8_0_odd", "q8_0", FACTS_EXACT, 1, 49152, 576, "ragged", 1536, 128, 1, 0},
 };
 
@@ -329,7 +329,8 @@ static const struct {
 } codes[] = {
     {"Int4", "int4_g128", FACTS_EXACT, 1, 128, 8 << 10, 28 << 10, {3.9, 4.4}, 1.3, 0},
     {"Q4_K", "q4_k", FACTS_EXACT, 1, 128, 9 << 10, 24 << 10, {4.5, 5.0}, 1.5, 0},
-    {"Int4_stored", "int4_g128", FACTS_TENSOR, 1, 84, 5 << 10, 30 << 10, {5.0, 6.5}, 3.0, 0},
+    {"Int4_stored", "int4_g128", FACTS_TENSOR, 1, 104, 35 << 10, 38 << 10, {2.9, 3.4}, 1.7, 0},
+    {"Q4_K_tile", "q4_k", FACTS_TENSOR, 1, 96, 8 << 10, 30 << 10, {9.0, 10.0}, 7.0, 0},
 };
 
 TEST_ROWS(Facts, CodeOfToday, codes)

@@ -92,18 +92,16 @@ TEST_CASE(KernelChoice, FollowsFormatAndShape)
     }
 }
 
-/* Mode tensor, prepacked: the least power of two, up to 64, or 128 if codes have 4 bits and do not lie in the blocks of experts. */
+/* Mode tensor, prepacked: the least power of two, up to 64, or 32 for formats that leave no registers for more. Parts share the room for x and for their sums. */
 TEST_CASE(KernelChoice, StreamsHaveTilesOfTheirRows)
 {
-    static const uint64_t rows[][3] = {{1, 8, 8},    {8, 8, 8},     {9, 16, 16},    {33, 64, 64},
-                                       {64, 64, 64}, {65, 128, 64}, {256, 128, 64}, {1000, 128, 64}};
+    static const uint64_t rows[][3] = {{1, 1, 8},   {3, 4, 8},   {8, 8, 8},   {9, 16, 8},
+                                       {17, 32, 4}, {33, 64, 1}, {64, 64, 1}, {1000, 64, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const kernel_row *int4 = kernel_find("matmul_int4"), *q4_k = kernel_find("matmul_gguf_q4_k");
-        CHECK_EQ_U64(kernel_stream_rows(int4, false, rows[i][0]), rows[i][1]);
-        CHECK_EQ_U64(kernel_stream_rows(int4, true, rows[i][0]), rows[i][1]);
-        CHECK_EQ_U64(kernel_stream_rows(q4_k, false, rows[i][0]), rows[i][1]);
-        CHECK_EQ_U64(kernel_stream_rows(q4_k, true, rows[i][0]), rows[i][2]);
-        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q6_k"), false, rows[i][0]), rows[i][2]);
+        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_int4"), rows[i][0]), rows[i][1]);
+        CHECK_EQ_U64(kernel_stream_rows(kernel_find("matmul_gguf_q2_k"), rows[i][0]),
+                     rows[i][1] < 32 ? rows[i][1] : 32);
+        CHECK_EQ_U64(kernel_stream_parts_max(rows[i][1]), rows[i][2]);
     }
 }
 
@@ -113,7 +111,7 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
     static const char *const kernels[] = {"matmul_int4", "matmul_gguf_q4_k", "matmul_gguf_tq1_0"};
     static const uint64_t rows[] = {1, 2, 3, 4, 5, 8, 12, 16, 17, 32, 33, 64, 128};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        for (int product = 0; product <= KERNEL_PRODUCT_STRIPS; product++)
+        for (int product = 0; product <= KERNEL_PRODUCT_STORED; product++)
             for (size_t j = 0; j < sizeof rows / sizeof rows[0]; j++) {
                 const kernel_row *row = kernel_find(kernels[i]);
                 kernel_spec spec = kernel_spec_default();
@@ -130,16 +128,21 @@ TEST_CASE(KernelChoice, RowsAreTakenOrRefused)
                 CHECK(kernel_emit(row, &spec, ptx_sm_find("sm_90"), NULL, &text, &error));
                 free(text.ptx);
             }
-    kernel_spec strips = kernel_spec_default(), blocks = kernel_spec_default();
+    kernel_spec stream = kernel_spec_default(), blocks = kernel_spec_default();
     char why[512];
     blocks.product.kernel = KERNEL_PRODUCT_BLOCKS; /* threads share lanes out by halves */
     blocks.product.tile_rows = 3;
     CHECK(!kernel_is_emitted(kernel_find("matmul_gguf_q4_k"), &blocks, why, sizeof why));
     CHECK_EQ_STR(why, "tile_rows is 3; product blocks takes powers of two from 1 to 16");
-    strips.product.kernel = KERNEL_PRODUCT_STRIPS;
-    strips.product.tile_rows = 8;
-    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &strips, why, sizeof why));
-    CHECK_EQ_STR(why, "tile_rows is 8; product strips takes powers of two from 1 to 4");
+    stream.data = QDNN_DATA_F16;
+    stream.product.kernel = KERNEL_PRODUCT_STREAM;
+    stream.product.tile_rows = 128;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &stream, why, sizeof why));
+    CHECK_EQ_STR(why, "tile_rows is 128; product stream takes powers of two from 1 to 64");
+    stream.product.tile_rows = 32;
+    stream.product.split = 8;
+    CHECK(!kernel_is_emitted(kernel_find("matmul_int4"), &stream, why, sizeof why));
+    CHECK_EQ_STR(why, "split is 8; this product takes up to 4 with tile_rows 32");
 }
 
 /* Lanes are dealt out among blocks where there are few tiles, but not those of a stack. */

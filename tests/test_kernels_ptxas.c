@@ -181,28 +181,28 @@ static bool is_fp8(const kernel_row *row)
 }
 
 /* Products by tensor cores: the smallest tile and the largest, with experts now and then, prepacked weights
- * with few rows and with many (by default 64: tiles of 128 rows take ptxas long and are below), x in FP8; by
+ * with one row, with many and with parts, x in FP8; by
  * default one of them, another for each target and kernel. bf16 has no tensor cores on sm_75, and some
  * formats are not prepacked. */
 static int add_tensor(const kernel_row *row, const ptx_sm *sm, int turn, kernel_spec *specs, int count)
 {
     static const kernel_product products[] = {
         KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,  KERNEL_PRODUCT_STREAM,
-        KERNEL_PRODUCT_STRIPS, KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM};
+        KERNEL_PRODUCT_STREAM, KERNEL_PRODUCT_TILE,   KERNEL_PRODUCT_STREAM};
     if (kernel_operation_of(row) != KERNEL_MATMUL)
         return count;
     const int ways = is_fp8(row) ? 7 : 5;
     for (int i = 0; i < ways && count < GRID_MAX; i++) {
         kernel_spec spec = kernel_spec_default();
         char error[256];
-        const uint64_t rows = i < 2 ? 1 : products[i] == KERNEL_PRODUCT_TILE || sample_is_full() ? 1000 : 64;
+        const uint64_t rows = i < 2 ? 1 : 1000;
         spec.data = sm->number >= 80 && turn % 2 ? QDNN_DATA_BF16 : QDNN_DATA_F16;
         spec.product.kernel = products[i];
         spec.product.grouped = turn / ways % 2;
-        spec.product.tile_rows = i == 4 ? 1
-                                 : products[i] == KERNEL_PRODUCT_TILE
-                                     ? kernel_tile_rows(row, rows)
-                                     : kernel_stream_rows(row, spec.product.grouped, rows);
+        spec.product.tile_rows = i == 4                               ? 16
+                                 : products[i] == KERNEL_PRODUCT_TILE ? kernel_tile_rows(row, rows)
+                                                                      : kernel_stream_rows(row, rows);
+        spec.product.split = i == 4 ? 8 : 1;
         if (i >= 5) {
             spec.product.reduction = turn / 2 % 2 ? KERNEL_K_ROWS : KERNEL_K_COLUMNS;
             spec.product.x_fp8 = turn % 2 ? QDNN_DATA_F8E5M2 : QDNN_DATA_F8E4M3;
@@ -314,7 +314,7 @@ TEST_EACH(Kernels, Assembles, count, name)
         SKIP("this ptxas does not know %s", sm->name);
 }
 
-/* ---- Streams with the widest tiles: their sums alone take half of the registers ---- */
+/* ---- Streams that complete y: with the widest tiles, whose sums take half of the registers, and with parts ---- */
 
 #define TRANSPOSED "groups=rows scale_order=transposed "
 /* clang-format off */
@@ -341,8 +341,8 @@ static void wide_name(int index, char *text, size_t size)
     snprintf(text, size, "%s", sample_sm_at(index)->name);
 }
 
-/* And the kernel that joins their strips, of four rows per thread. By default one for each generation: INT4,
- * which needs the most, for sm_80. */
+/* With one part, and with as many as there are for their rows. By default one for each generation: INT4, which needs the most, for
+ * sm_80. */
 TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
 {
     const ptx_sm *sm = sample_sm_at(index);
@@ -357,15 +357,19 @@ TEST_EACH(Kernels, WideStreamsAssemble, wide_count, wide_name)
         REQUIRE(kernel_spec_set_words(row, &spec, w->settings, error, sizeof error));
         spec.data = QDNN_DATA_F16;
         spec.product.kernel = KERNEL_PRODUCT_STREAM;
-        spec.product.tile_rows = kernel_stream_rows(row, false, 128);
-        CHECK_EQ_U64(spec.product.tile_rows, 128);
-        if (sample_is_full() || i == (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
-            assembly_add_kernel(&all, row, &spec, sm);
-        spec.product.kernel = KERNEL_PRODUCT_STRIPS;
-        spec.product.tile_rows = 4;
         CHECK(kernel_spec_set_words(row, &spec, COMPLETED, error, sizeof error));
-        if (sample_is_full() || i == 0)
+        for (spec.product.tile_rows = kernel_stream_rows(row, 64); spec.product.tile_rows >= 1;
+             spec.product.tile_rows /= 2) {
+            spec.product.split = kernel_stream_parts_max(spec.product.tile_rows);
+            spec.epilogue.gated = spec.product.tile_rows % 3 == 1;
+            if (!sample_is_full() && i != (index + WIDE_STREAMS - 1) % WIDE_STREAMS)
+                continue;
+            spec.product.kernel = KERNEL_PRODUCT_STREAM;
             assembly_add_kernel(&all, row, &spec, sm);
+            spec.product.kernel = KERNEL_PRODUCT_STORED;
+            if (kernel_is_emitted(row, &spec, error, sizeof error))
+                assembly_add_kernel(&all, row, &spec, sm);
+        }
     }
     bool known = assembly_run(&all, ptxas, sm->name, check_frugal);
     assembly_free(&all);

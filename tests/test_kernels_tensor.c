@@ -106,9 +106,24 @@ DEVICE_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
     const int64_t odd_k = multiple > 1 ? 3 * multiple : flat ? (int64_t)spec.stored.group_size * 3 : 77;
     const tensor_shape shapes[] = {
         /* 9: a whole tile, and one row */
-        {.m = index % 2 ? 9 : 1, .n = 40, .k = 1024 + (multiple > 64 ? multiple : 64), .tile_rows = 8},
-        {.m = index % 2 ? 67 : 35, .n = 304, .k = 512, .tile_rows = index % 2 ? 128 : 64},
-        {.m = 19, .n = is_awq ? 24 : 21, .k = odd_k, .shift = 1, .tile_rows = 16}};
+        {.m = index % 2 ? 9 : 1,
+         .n = 40,
+         .k = 1024 + (multiple > 64 ? multiple : 64),
+         .tile_rows = 8,
+         .split = (uint64_t)1 << index / 2 % 4},
+        {.m = index % 2 ? 67 : 35, .n = 304, .k = 1024, .tile_rows = kernel_stream_rows(row, 64)},
+        {.m = 19,
+         .n = is_awq ? 24 : 21,
+         .k = odd_k,
+         .shift = 1,
+         .tile_rows = 16,
+         .split = (uint64_t)1 << index / 3 % 4},
+        /* few rows, and several rounds of parts, the last of which is not full */
+        {.m = index % 4 + 1,
+         .n = 72,
+         .k = 2560 + (multiple > 64 ? multiple : 64),
+         .tile_rows = (uint64_t)1 << index / 7 % 3,
+         .split = (uint64_t)2 << index / 5 % 2}};
     const int i =
         (index / TENSOR_FAMILIES + family) % LENGTH(shapes); /* each with two of the tensor_families */
     if (vm)
@@ -116,28 +131,33 @@ DEVICE_EACH(TensorStream, HostRef, tensor_case_count, tensor_case_name)
     machine_destroy(vm);
 }
 
-/* Tiles of 128 rows have room for 128 k of x beside a table: less than a super-block, which goes on behind them. */
-DEVICE_CASE(TensorStream, ShortStripsOfTallTiles)
+/* Codes of 4 bits as they are stored, by the same kernel: K need not be whole strips, or aligned to whole words of a row. */
+DEVICE_EACH(TensorStored, HostRef, tensor_case_count, tensor_case_name)
 {
-    enum { FAMILY = 3 };
-    NEED_SM(tensor_families[FAMILY].name);
-    int ran = 0;
-    machine *vm = tensor_vm(FAMILY);
-    for (int i = 0; i < tensor_n_cases && vm; i++) {
-        const kernel_row *row;
-        kernel_spec spec;
-        REQUIRE(tensor_spec_of(&tensor_cases[i], tensor_families[FAMILY].data, KERNEL_PRODUCT_STREAM, 8,
-                               &spec, &row));
-        const int64_t multiple = (int64_t)kernel_columns_multiple(row);
-        if (multiple != 256 || kernel_stream_rows(row, false, 128) < 128)
-            continue;
-        for (int64_t blocks = 1; blocks <= 3; blocks += 2)
-            tensor_run_shape(vm, &tensor_cases[i], FAMILY, KERNEL_PRODUCT_STREAM,
-                             (tensor_shape){.m = 67, .n = 40, .k = blocks * multiple, .tile_rows = 128},
-                             (uint32_t)(i + blocks));
-        ran++;
-    }
-    CHECK_EQ_I64(ran, 2); /* Q4_K and IQ4_XS */
+    NEED_SM(tensor_families[index % TENSOR_FAMILIES].name);
+    const tensor_case *c = &tensor_cases[index / TENSOR_FAMILIES];
+    const int family = index % TENSOR_FAMILIES;
+    const kernel_row *row;
+    kernel_spec spec;
+    char error[256];
+    REQUIRE(tensor_spec_of(c, tensor_families[family].data, KERNEL_PRODUCT_STORED, 8, &spec, &row));
+    if (!kernel_is_emitted(row, &spec, error, sizeof error))
+        SKIP("%s", error);
+    machine *vm = tensor_vm(index);
+    const bool flat = spec.stored.groups == QDNN_GROUPS_FLAT && spec.stored.channels != 1;
+    const int64_t odd_k = flat ? (int64_t)spec.stored.group_size * 16 : 80;
+    const tensor_shape shapes[] = {
+        {.m = index % 2 ? 9 : 1, .n = 40, .k = 1104, .tile_rows = 8, .split = (uint64_t)1 << index / 2 % 4},
+        {.m = index % 2 ? 67 : 35, .n = 304, .k = 1024, .tile_rows = kernel_stream_rows(row, 64)},
+        {.m = 19, .n = 21, .k = odd_k, .shift = 1, .tile_rows = 16, .split = (uint64_t)1 << index / 3 % 4},
+        {.m = index % 4 + 1,
+         .n = 72,
+         .k = 2624,
+         .tile_rows = (uint64_t)1 << index / 7 % 3,
+         .split = (uint64_t)2 << index / 5 % 2}};
+    for (int i = 0; i < LENGTH(shapes) && vm; i++)
+        if (!flat || shapes[i].k % (int64_t)spec.stored.group_size == 0)
+            tensor_run_shape(vm, c, family, KERNEL_PRODUCT_STORED, shapes[i], (uint32_t)(index + 100 * i));
     machine_destroy(vm);
 }
 

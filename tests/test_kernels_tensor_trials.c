@@ -102,8 +102,8 @@ static void trial_name(int index, char *text, size_t size)
 
 static uint64_t rows_of_tile(const kernel_row *row, kernel_product product, int turn)
 {
-    static const uint64_t stream_rows[] = {8, 16, 32, 64, 128}, tile_rows[] = {16, 32, 64, 128};
-    return product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, false, stream_rows[turn % 5])
+    static const uint64_t stream_rows[] = {8, 16, 32, 64, 4}, tile_rows[] = {16, 32, 64, 128};
+    return product == KERNEL_PRODUCT_STREAM ? kernel_stream_rows(row, stream_rows[turn % 5])
                                             : kernel_tile_rows(row, tile_rows[turn % 4]);
 }
 
@@ -130,12 +130,12 @@ static void run_trials(const tensor_case *c, int family, kernel_product product,
                                         .shift = trials[i].shift,
                                         .only = trials[i].only,
                                         .tile_rows = rows,
+                                        .split = product == KERNEL_PRODUCT_STREAM ? (uint64_t)1 << i % 4 : 1,
                                         .kind = trials[i].kind,
                                         .few_blocks = trials[i].rows > 1 || trials[i].gap == 5,
                                         .gap = trials[i].gap,
                                         .any_codes = trials[i].any_codes,
-                                        .weights = trials[i].weights,
-                                        .all_strips = true},
+                                        .weights = trials[i].weights},
                          (uint32_t)(turn + 100 * i));
     }
     machine_destroy(vm);

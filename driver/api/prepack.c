@@ -9,7 +9,7 @@ static qdnnStatus_t check_served(const request *weights, const kernel_spec *from
     char reason[256];
     product.data = QDNN_DATA_F16;
     product.product.kernel = KERNEL_PRODUCT_STREAM;
-    product.product.tile_rows = kernel_stream_rows(weights->row, false, 1);
+    product.product.tile_rows = 1;
     if (kernel_is_emitted(weights->row, &product, reason, sizeof reason))
         return QDNN_STATUS_SUCCESS;
     return qdnn_error(QDNN_STATUS_NOT_SUPPORTED, "%s", reason);

@@ -156,8 +156,7 @@ static element_type code_element(const extent *e, qdnnLayout_t layout)
 
 static bool is_prepacked(const extent *e)
 {
-    return kernel_is_product(e->row) && (e->spec->product.kernel == KERNEL_PRODUCT_STREAM ||
-                                         e->spec->product.kernel == KERNEL_PRODUCT_STRIPS);
+    return kernel_is_product(e->row) && e->spec->product.kernel == KERNEL_PRODUCT_STREAM;
 }
 
 static void add_codes(kernel_description *d, const extent *e, bool writes)

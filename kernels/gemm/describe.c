@@ -49,8 +49,6 @@ static void describe_workspaces(kernel_description *d, const kernel_spec *spec)
         describe_workspace(d, "routes", WORKSPACE_OWN, element_type_of(QDNN_DATA_I32), false);
     if (spec->product.split > 1 && kernel_product_splits(spec) == SPLITS_GRID)
         describe_workspace(d, "partials", WORKSPACE_PARTIALS, f32, kernel != KERNEL_PRODUCT_JOIN);
-    if (kernel == KERNEL_PRODUCT_STREAM || kernel == KERNEL_PRODUCT_STRIPS)
-        describe_workspace(d, "sums", WORKSPACE_PARTIALS, f32, kernel == KERNEL_PRODUCT_STREAM);
 }
 
 void describe_matmul(kernel_description *d, const kernel_row *row, const kernel_spec *spec)

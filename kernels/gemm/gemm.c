@@ -14,7 +14,7 @@ static const gemm_kernel *const kernels[] = {
     [KERNEL_PRODUCT_TERNARY] = &gemm_ternary,   [KERNEL_PRODUCT_COLUMNS] = &gemm_columns,
     [KERNEL_PRODUCT_LANEWISE] = &gemm_lanewise, [KERNEL_PRODUCT_JOIN] = &gemm_join,
     [KERNEL_PRODUCT_TILE] = &gemm_tile,         [KERNEL_PRODUCT_STREAM] = &gemm_stream,
-    [KERNEL_PRODUCT_STRIPS] = &gemm_strips,
+    [KERNEL_PRODUCT_STORED] = &gemm_stored,
 };
 
 /* Rows of any length are read in one way where codes lie in blocks, in another where they do not. */
@@ -56,6 +56,8 @@ kernel_splits kernel_product_splits(const kernel_spec *spec)
     case KERNEL_PRODUCT_JOIN:
         return SPLITS_GRID;
     case KERNEL_PRODUCT_TILE:
+    case KERNEL_PRODUCT_STREAM:
+    case KERNEL_PRODUCT_STORED:
         return SPLITS_BLOCK;
     case KERNEL_PRODUCT_GEMV:
     case KERNEL_PRODUCT_RAGGED:
@@ -70,7 +72,7 @@ kernel_splits kernel_product_splits(const kernel_spec *spec)
 static bool is_of_tensor_cores(const kernel_spec *spec)
 {
     return spec->product.kernel == KERNEL_PRODUCT_TILE || spec->product.kernel == KERNEL_PRODUCT_STREAM ||
-           spec->product.kernel == KERNEL_PRODUCT_STRIPS;
+           spec->product.kernel == KERNEL_PRODUCT_STORED;
 }
 
 static bool rows_serve(const gemm_kernel *kernel, const kernel_spec *spec, char *error, size_t error_size)
@@ -167,11 +169,11 @@ bool gemm_is_empty(const kernel_problem *problem)
  * stream does so with experts only, and plans refuse the rows that would be too many for it. */
 static kernel_rule row_blocks(const kernel_spec *spec)
 {
-    const bool by_expert = spec->product.grouped && spec->product.kernel != KERNEL_PRODUCT_STRIPS;
-    const kernel_rule tiles = by_expert ? routes_tiles_rule(spec->product.tile_rows)
-                                        : rule_parts(NUMBER_M, spec->product.tile_rows);
-    return spec->product.kernel == KERNEL_PRODUCT_STREAM && !spec->product.grouped ? tiles
-                                                                                   : rule_capped(tiles);
+    const kernel_rule tiles = spec->product.grouped ? routes_tiles_rule(spec->product.tile_rows)
+                                                    : rule_parts(NUMBER_M, spec->product.tile_rows);
+    const bool is_stream =
+        spec->product.kernel == KERNEL_PRODUCT_STREAM || spec->product.kernel == KERNEL_PRODUCT_STORED;
+    return is_stream && !spec->product.grouped ? tiles : rule_capped(tiles);
 }
 
 kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
@@ -183,9 +185,7 @@ kernel_geometry gemm_geometry(const kernel_row *row, const kernel_spec *spec)
         .block = kernel->block ? kernel->block : kernel->block_of(row, spec),
         .grid = {rule_parts(by_columns ? NUMBER_ROWS : NUMBER_COLUMNS, outputs), row_blocks(spec)},
         .shared_dynamic = kernel->shared ? kernel->shared(row, spec) : 0};
-    if (kernel->strip)
-        g.grid[2] = rule_parts(by_columns ? NUMBER_COLUMNS : NUMBER_ROWS, kernel->strip);
-    else if (spec->product.kernel == KERNEL_PRODUCT_LANEWISE)
+    if (spec->product.kernel == KERNEL_PRODUCT_LANEWISE)
         g.grid[2] = rule_constant(spec->product.split);
     return g;
 }

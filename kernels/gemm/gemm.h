@@ -59,7 +59,6 @@ typedef struct gemm_kernel {
     /* Rows of x that it takes at a time: `rows` to `rows_most`, and only powers of two unless `any_rows`. 0: not limited. */
     unsigned rows, rows_most;
     bool any_rows;
-    unsigned strip; /* if not 0: the grid's z cuts K into strips of so many k */
     /* Bytes of dynamic shared memory to request at launch; null: none. */
     unsigned (*shared)(const kernel_row *row, const kernel_spec *spec);
     void (*emit)(ptx_builder *b, const kernel_row *row, const kernel_spec *spec);
@@ -74,7 +73,7 @@ typedef struct gemm_kernel {
 } gemm_kernel;
 extern const gemm_kernel gemm_staged, gemm_gemv, gemm_ragged, gemm_blocks, gemm_ragged_blocks, gemm_ternary,
     gemm_columns, gemm_lanewise, gemm_join;
-extern const gemm_kernel gemm_tile, gemm_stream, gemm_strips; /* mode tensor: kernels/tensor/ */
+extern const gemm_kernel gemm_tile, gemm_stream, gemm_stored; /* mode tensor: kernels/tensor/ */
 
 enum { JOIN_ROWS = 4 }; /* rows of y per thread block of join.c */
 

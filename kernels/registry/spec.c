@@ -78,7 +78,7 @@ static const choice products[] = {{"staged", KERNEL_PRODUCT_STAGED},     {"gemv"
                                   {"ternary", KERNEL_PRODUCT_TERNARY},   {"columns", KERNEL_PRODUCT_COLUMNS},
                                   {"lanewise", KERNEL_PRODUCT_LANEWISE}, {"join", KERNEL_PRODUCT_JOIN},
                                   {"tile", KERNEL_PRODUCT_TILE},         {"stream", KERNEL_PRODUCT_STREAM},
-                                  {"strips", KERNEL_PRODUCT_STRIPS},     {0}};
+                                  {"stored", KERNEL_PRODUCT_STORED},     {0}};
 
 static const choice norms[] = {{"rms", KERNEL_NORM_RMS}, {"layer", KERNEL_NORM_LAYER}, {0}};
 static const choice pointwises[] = {{"add", KERNEL_POINTWISE_ADD},

@@ -3,17 +3,25 @@
 
 #include <stdio.h>
 
-enum { WARP_N = TILES * UNIT_N, BLOCK_N = STREAM_WARPS * WARP_N };
-
 /* ---- Weights ---- */
 
 /* Loads a unit that lies `offset` bytes after the pointers. */
 static void load_unit(ptx_builder *b, const stream *s, const ptx_val *pointers, int offset, unit_words *w)
 {
     const unsigned v = prepack_vector(s->bits);
+    if (s->is_stored) {
+        stream_stored_load(b, pointers, offset, w);
+        return;
+    }
     for (unsigned q = 0; q < TILES; q++)
         for (unsigned i = 0; i < s->bits; i += v)
             emit_load_words(b, pointers[q], offset + (int)(128 * i), v, &w->at[q][i]);
+}
+
+/* The bytes from a unit to the next in k, for each pointer. */
+static int unit_step(const stream *s)
+{
+    return (int)(s->is_stored ? UNIT_K * s->bits / 8 : 128 * s->bits);
 }
 
 static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_words *w)
@@ -23,7 +31,7 @@ static void load_unit_of_strip(ptx_builder *b, stream *s, unsigned unit, unit_wo
             (s->is_grid ? stream_grid_load : stream_ternary_load)(b, s, unit * UNIT_K / s->blocks->elements);
         return;
     }
-    load_unit(b, s, s->units, (int)(unit * 128 * s->bits), w);
+    load_unit(b, s, s->units, (int)unit * unit_step(s), w);
 }
 
 static ptx_mma_id instruction_of(ptx_builder *b, const stream *s)
@@ -66,14 +74,13 @@ static void decode_step(ptx_builder *b, stream *s, const unit_words *w, unsigned
         stream_decode_step(b, s, w, q, of_strip % steps_of_unit(s), a[q]);
 }
 
-/* Multiplies the columns by rows [from, end) of x, in tiles of eight, whose x of the step lies at `x_at`. ldmatrix loads x of
- * two steps for eight rows or, with more rows, of one step for sixteen. */
-static void multiply_rows(ptx_builder *b, const stream *s, ptx_val a[2][TILES][4], ptx_val x_lane, int x_at,
-                          unsigned from, unsigned end)
+/* Multiplies the columns by all rows of x, whose x of the step lies at `x_at`. ldmatrix loads x of two steps for eight rows or,
+ * with more rows, of one step for sixteen. */
+static void multiply_rows(ptx_builder *b, const stream *s, ptx_val a[2][TILES][4], ptx_val x_lane, int x_at)
 {
     const bool two_steps = s->m_tiles == 1;
     const unsigned rows_8 = 8 * stream_x_line_bytes(s);
-    for (unsigned i = from; i < end; i += 2) {
+    for (unsigned i = 0; i < s->m_tiles; i += 2) {
         ptx_val x[4];
         ptx_ldmatrix(b, x_lane, (int)(i * rows_8) + x_at, x, 4);
         for (unsigned j = 0; j < 2; j++)
@@ -82,24 +89,28 @@ static void multiply_rows(ptx_builder *b, const stream *s, ptx_val a[2][TILES][4
     }
 }
 
-/* The branch over the rows after HALF_ROWS also keeps ptxas from loading x of two steps ahead, for which there are no
- * registers. */
-static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit)
+/* Where x of a unit of the strip lies, behind what x_lane says. */
+static int x_of_unit(const stream *s, unsigned unit)
 {
-    const unsigned steps = s->m_tiles > 1 ? 1 : 2, end = (unit + 1) * steps_of_unit(s);
-    const int x_unit = (int)(unit % s->phase_units / s->form.unit_elements * s->chunk);
-    const unsigned first_tiles = s->rows > HALF_ROWS ? HALF_ROWS / 8 : s->m_tiles;
-    for (unsigned step = unit * steps_of_unit(s); step < end; step += steps) {
+    const unsigned stage = unit / s->phase_units % s->stages,
+                   chunk = unit % s->phase_units / s->form.unit_elements;
+    return (int)(stage * stream_x_stage_bytes(s) + chunk * s->chunk);
+}
+
+/* `copies`: at the first step of a phase, x is waited for as late as possible, and later x is copied after it. */
+static void multiply_unit(ptx_builder *b, stream *s, const unit_words *w, unsigned unit, bool copies)
+{
+    const unsigned steps = s->m_tiles > 1 ? 1 : 2, first = unit * steps_of_unit(s);
+    for (unsigned step = first; step < first + steps_of_unit(s); step += steps) {
+        const bool begins = copies && step == first && unit % s->phase_units == 0;
         ptx_val a[2][TILES][4], x_lane = s->x_lane[step % UNIT_STEPS];
         for (unsigned j = 0; j < steps; j++)
             decode_step(b, s, w, step + j, a[j]);
-        multiply_rows(b, s, a, x_lane, x_unit, 0, first_tiles);
-        if (first_tiles == s->m_tiles)
-            continue;
-        ptx_uniform(b);
-        ptx_if(b, s->has_more);
-        multiply_rows(b, s, a, x_lane, x_unit, first_tiles, s->m_tiles);
-        ptx_end_if(b);
+        if (begins)
+            stream_x_arrive(b, s, unit / s->phase_units);
+        multiply_rows(b, s, a, x_lane, x_of_unit(s, unit));
+        if (begins)
+            stream_x_next(b, s, unit / s->phase_units);
     }
 }
 
@@ -113,6 +124,40 @@ static void zero_sums(ptx_builder *b, const stream *s)
                 ptx_assign(b, s->sums[i][j][c], ptx_f32(b, 0));
 }
 
+/* Loads the first units of a strip for the time when it begins. */
+static void load_next(ptx_builder *b, stream *s, unsigned unit)
+{
+    unit_words w;
+    load_unit(b, s, s->units, (int)unit * unit_step(s), &w);
+    for (unsigned q = 0; q < TILES; q++)
+        for (unsigned i = 0; i < s->bits; i++)
+            ptx_assign(b, s->next[unit].at[q][i], w.at[q][i]);
+}
+
+/* Before the first strip, if it is whole. */
+static void begin_next(ptx_builder *b, stream *s)
+{
+    for (unsigned u = 0; u < s->ahead; u++)
+        for (unsigned q = 0; q < TILES; q++)
+            for (unsigned i = 0; i < s->bits; i++)
+                s->next[u].at[q][i] = ptx_var(b, ptx_u32(b, 0));
+    ptx_uniform(b);
+    ptx_val is_whole = ptx_setp(b, PTX_GE, s->k, STRIP);
+    ptx_if(b, s->is_stored ? ptx_and(b, is_whole, s->codes_aligned) : is_whole);
+    for (unsigned u = 0; u < s->ahead; u++)
+        load_next(b, s, u);
+    ptx_end_if(b);
+}
+
+/* From the units of the strip to those of the next one; if that is not whole, to the same again. */
+static void go_on(ptx_builder *b, stream *s)
+{
+    ptx_val is_whole = ptx_setp(b, PTX_LE, ptx_add(b, s->k0, 2 * STRIP), s->k);
+    ptx_val bytes = ptx_selp(b, ptx_u64(b, UNITS * (unsigned)unit_step(s)), ptx_u64(b, 0), is_whole);
+    for (unsigned i = 0; i < s->pointers; i++)
+        s->units[i] = ptx_add(b, s->units[i], bytes);
+}
+
 /* A strip of `units` units, all of which exist. */
 static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
 {
@@ -121,25 +166,27 @@ static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
     if (!s->blocks)
         stream_scales_of_strip(b, s);
     for (unsigned u = 0; u < s->ahead; u++)
-        load_unit_of_strip(b, s, u, &w[u]);
+        if (s->goes_on)
+            w[u] = s->next[u];
+        else
+            load_unit_of_strip(b, s, u, &w[u]);
     for (unsigned u = 0; u < units; u++) {
-        if (u % s->phase_units == 0)
-            stream_load_x(b, s, u / s->phase_units, units == UNITS);
         if (u + s->ahead < units)
             load_unit_of_strip(b, s, u + s->ahead, &w[u + s->ahead]);
-        multiply_unit(b, s, &w[u], u);
+        else if (s->goes_on && u + s->ahead == units)
+            go_on(b, s);
+        multiply_unit(b, s, &w[u], u, true);
+        if (s->goes_on && u + s->ahead >= units)
+            load_next(b, s, u + s->ahead - units);
     }
-}
-
-static void whole_strip(ptx_builder *b, stream *s)
-{
-    strip_of_units(b, s, UNITS);
 }
 
 /* A strip that is cut short has exactly one block of TQ1_0, IQ1, IQ2 or IQ3. */
 static void short_strip_of_block(ptx_builder *b, stream *s)
 {
-    strip_of_units(b, s, s->blocks->elements / UNIT_K);
+    const unsigned units = s->blocks->elements / UNIT_K;
+    strip_of_units(b, s, units);
+    stream_x_skip(b, s, ceil_div(units, s->phase_units));
 }
 
 /* ---- A strip that is cut short: step by step; weights beyond the last k are +0 ---- */
@@ -155,19 +202,21 @@ static void mask_step(ptx_builder *b, const stream *s, ptx_val k, ptx_val a[4])
     }
 }
 
+/* `first`: the first k of the phase. */
 static void short_step(ptx_builder *b, stream *s, const unit_words *w, unsigned step, ptx_val k,
-                       ptx_val phase_k)
+                       unsigned phase, ptx_val first)
 {
-    ptx_val a[TILES][4], piece = ptx_shr(b, ptx_sub(b, k, phase_k), 3);
+    ptx_val a[TILES][4], piece = ptx_shr(b, ptx_sub(b, k, first), 3);
     for (unsigned q = 0; q < TILES; q++) {
         stream_decode_step(b, s, w, q, step, a[q]);
         mask_step(b, s, k, a[q]);
     }
-    ptx_val row = ptx_and(b, s->lane, 7), at = ptx_add(b, piece, ptx_and(b, ptx_shr(b, s->lane, 3), 1));
-    ptx_val from = stream_x_address(b, s, row, at);
+    ptx_val row = ptx_and(b, s->lane, (int)(s->rows < 8 ? s->rows : 8) - 1),
+            at = ptx_add(b, piece, ptx_and(b, ptx_shr(b, s->lane, 3), 1));
+    ptx_val from = stream_x_address(b, s, phase % s->stages, row, at);
     for (unsigned i = 0; i < s->m_tiles; i++) {
         ptx_val x[2];
-        ptx_ldmatrix(b, from, (int)(i * 8 * s->phase_units * s->chunk), x, 2);
+        ptx_ldmatrix(b, from, (int)(i * 8 * stream_x_line_bytes(s)), x, 2);
         for (unsigned q = 0; q < TILES; q++)
             multiply(b, s, a[q], x, s->sums[q][i]);
     }
@@ -186,25 +235,28 @@ static unsigned turn_k(const stream *s)
     return block_k(s) < phase ? block_k(s) : phase;
 }
 
-/* The turn at k0 (u32); `before`: how many k of its block precede it. */
+/* The turn at k0 (u32) in a phase that begins with k `first`; `before`: how many k of its block precede it. */
 static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const block_headers *headers,
-                       unsigned before, ptx_val k0, ptx_val phase_k)
+                       unsigned before, ptx_val k0, unsigned phase, ptx_val first)
 {
     const unsigned steps = turn_k(s) / 16, of_block = s->blocks ? s->blocks->elements / 16 : 1;
     const unsigned together = of_block < steps ? of_block : steps; /* steps that exist or not together */
     unit_words w;
+    if (s->is_stored)
+        stream_stored_load_short(b, s, pointers, k0, &w);
     for (unsigned step = 0; step < steps; step++) {
         ptx_val k = step ? ptx_add(b, k0, (int)(16 * step)) : k0;
         if (step % together == 0) {
             ptx_uniform(b);
             ptx_if(b, ptx_setp(b, PTX_LT, k, s->k));
         }
-        load_unit(b, s, pointers, (int)(step / UNIT_STEPS * 128 * s->bits), &w);
+        if (!s->is_stored)
+            load_unit(b, s, pointers, (int)(step / UNIT_STEPS) * unit_step(s), &w);
         if (s->blocks)
             stream_blocks_of_step(b, s, headers, before / 16 + step, step == 0);
         else
             stream_scales_at(b, s, k);
-        short_step(b, s, &w, step % UNIT_STEPS, k, phase_k);
+        short_step(b, s, &w, step % UNIT_STEPS, k, phase, first);
         if (step % together == together - 1)
             ptx_end_if(b);
     }
@@ -212,23 +264,24 @@ static void short_turn(ptx_builder *b, stream *s, const ptx_val *pointers, const
 
 static void short_strip(ptx_builder *b, stream *s)
 {
-    ptx_val pointers[TILES];
+    ptx_val pointers[COLUMNS];
     block_headers headers = s->headers;
     zero_sums(b, s);
-    for (unsigned q = 0; q < TILES; q++)
-        pointers[q] = ptx_var(b, s->units[q]);
+    for (unsigned i = 0; i < s->pointers; i++)
+        pointers[i] = ptx_var(b, s->units[i]);
     if (s->blocks)
         headers = stream_headers_var(b, s);
     for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
         const int phase_k = (int)(s->phase_units * UNIT_K);
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
-        stream_load_x(b, s, phase, false);
+        stream_x_arrive(b, s, phase);
+        stream_x_next(b, s, phase);
         const unsigned before = phase * (unsigned)phase_k % block_k(s);
         ptx_val k0 = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), (int)turn_k(s));
-        short_turn(b, s, pointers, &headers, before, k0, first);
-        for (unsigned q = 0; q < TILES; q++)
-            ptx_assign(b, pointers[q],
-                       ptx_add(b, pointers[q], ptx_u64(b, turn_k(s) / UNIT_K * 128 * s->bits)));
+        short_turn(b, s, pointers, &headers, before, k0, phase, first);
+        for (unsigned i = 0; i < s->pointers; i++)
+            ptx_assign(b, pointers[i],
+                       ptx_add(b, pointers[i], ptx_u64(b, turn_k(s) / UNIT_K * (unsigned)unit_step(s))));
         if (s->blocks && before + turn_k(s) == block_k(s))
             stream_headers_advance(b, s, &headers, block_k(s));
         ptx_end_for(b);
@@ -248,17 +301,20 @@ static void short_bare_strip(ptx_builder *b, stream *s)
         unit[q] = ptx_var(b, s->units[q]);
     for (unsigned phase = 0; phase < UNITS / s->phase_units; phase++) {
         ptx_val first = phase ? ptx_add(b, s->k0, phase_k * (int)phase) : s->k0;
-        stream_load_x(b, s, phase, false);
+        stream_x_arrive(b, s, phase);
+        stream_x_next(b, s, phase);
+        const unsigned stage = phase % s->stages * stream_x_stage_bytes(s);
         ptx_val k = ptx_for(b, first, ptx_min(b, s->k, ptx_add(b, first, phase_k)), UNIT_K);
         ptx_val before = ptx_shr(b, ptx_sub(b, k, first), ceil_log2(chunk_k));
         for (unsigned i = 0; i < UNIT_STEPS; i++) {
             ptx_val lane = s->x_lane[i];
             if (chunk_k > UNIT_K) /* the second unit of a chunk uses the upper half of its pieces */
                 lane = ptx_xor(b, lane, ptx_and(b, k, CHUNK_BYTES / 2));
-            here.x_lane[i] = ptx_mad(b, before, (int)s->chunk, lane);
+            lane = ptx_mad(b, before, (int)s->chunk, lane);
+            here.x_lane[i] = stage ? ptx_add(b, lane, (int)stage) : lane;
         }
         load_unit(b, s, unit, 0, &w);
-        multiply_unit(b, &here, &w, 0);
+        multiply_unit(b, &here, &w, 0, false);
         for (unsigned q = 0; q < TILES; q++)
             ptx_assign(b, unit[q], ptx_add(b, unit[q], ptx_u64(b, unit_bytes)));
         ptx_end_for(b);
@@ -267,109 +323,152 @@ static void short_bare_strip(ptx_builder *b, stream *s)
 
 /* ---- The kernel ---- */
 
-/* The address of the sum of a row of the block and a column (both u32). */
-static ptx_val sum_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val n)
-{
-    ptx_val all = ptx_mad(b, ptx_cvt(b, PTX_U64, s->strip), s->args.m, stream_row(b, s, row));
-    return ptx_at(b, s->args.all.partials, ptx_mad(b, all, s->args.outputs, ptx_cvt(b, PTX_U64, n)), 4);
-}
-
-/* Stores the sums of rows 2t and 2t + 1 of each eight; `checked`: some do not exist. */
-static void store_rows(ptx_builder *b, const stream *s, bool checked)
-{
-    ptx_val m = ptx_mad(b, s->t, 2, s->m0), n = ptx_add(b, s->n0, s->g);
-    ptx_val first = sum_address(b, s, ptx_shl(b, s->t, 1), n), at = first;
-    for (unsigned r = 0; r < 2 * s->m_tiles; r++) {
-        const unsigned row = r / 2 * 8 + r % 2;
-        if (r && s->spec->product.grouped)
-            at = sum_address(b, s, ptx_mad(b, s->t, 2, (int)row), n);
-        else if (r)
-            at = ptx_add(b, ptx_mul_wide(b, s->n, ptx_u32(b, 4 * row)), first);
-        ptx_val exists = checked ? ptx_setp(b, PTX_LT, ptx_add(b, m, (int)row), s->rows_x) : (ptx_val){0};
-        for (unsigned j = 0; j < COLUMNS; j++) {
-            if (checked)
-                ptx_when(b, ptx_setp_and(b, PTX_LT, ptx_add(b, n, (int)(8 * j)), s->n, exists));
-            ptx_st_global(b, at, (int)(32 * j), s->sums[j / 2][r / 2][2 * (j % 2) + r % 2]);
-        }
-    }
-}
-
-static void store_sums(ptx_builder *b, const stream *s)
-{
-    ptx_val in_n = ptx_setp(b, PTX_LE, ptx_add(b, s->n0, WARP_N), s->n);
-    ptx_val whole = ptx_setp_and(b, PTX_LE, ptx_add(b, s->m0, (int)s->rows), s->rows_x, in_n);
-    ptx_uniform(b);
-    ptx_if(b, whole);
-    store_rows(b, s, false);
-    ptx_else(b);
-    store_rows(b, s, true);
-    ptx_end_if(b);
-}
-
+/* Where the strip's words are, of each tile. */
 static void begin_units(ptx_builder *b, stream *s)
 {
     const unsigned v = s->is_ternary ? 2 : prepack_vector(s->bits);
-    ptx_val units_k = ptx_cvt(b, PTX_U32, emit_divide_up(b, s->args.k, s->unit.elements)),
-            last = ptx_shr(b, ptx_sub(b, s->n, 1), ceil_log2(UNIT_N));
+    ptx_val units_k = ptx_cvt(b, PTX_U32, emit_divide_up(b, s->args.k, s->unit.elements));
     ptx_val unit_k = ptx_cvt(b, PTX_U64, ptx_mul(b, s->strip, (int)(STRIP / s->unit.elements)));
     for (unsigned q = 0; q < TILES; q++) {
-        ptx_val row = ptx_min(b, ptx_mad(b, s->warp, TILES, ptx_u32(b, q)), last);
-        ptx_val unit = ptx_add(b, ptx_mul_wide(b, row, units_k), unit_k);
+        ptx_val unit = ptx_add(b, ptx_mul_wide(b, s->tile_unit[q], units_k), unit_k);
         ptx_val words = ptx_at(b, s->args.all.operand[QDNN_OPERAND_CODES], unit, s->unit.bytes);
         s->units[q] = ptx_at(b, words, s->lane, 4 * v);
     }
 }
 
-static void begin_weights(ptx_builder *b, const kernel_row *row, stream *s)
+/* The strip that begins at `first` + part. */
+static void begin_strip(ptx_builder *b, stream *s, ptx_val first)
 {
-    begin_units(b, s);
-    if (s->is_bare)
-        return;
+    s->strip = s->parts == 1 ? first : ptx_add(b, first, s->part);
+    s->k0 = ptx_mul(b, s->strip, STRIP);
+    (s->is_stored ? stream_stored_units : begin_units)(b, s);
     if (s->blocks)
         stream_blocks_begin(b, s);
-    if (s->is_grid)
-        stream_grid_begin(
-            b, s, ptx_add(b, s->x_shared, (int)(stream_shared_bytes(s->rows, &s->beside) - s->beside.lines)));
-    if (s->blocks)
-        return;
-    quantized q = quantized_begin(b, row, s->spec, &s->args.all);
-    s->m = matrix_begin(b, &q, &s->args.all);
-    stream_scales_begin(b, s);
+    else if (!s->is_bare)
+        stream_scales_begin(b, s);
 }
 
-/* The rows of the block. For a grouped product this opens a loop over tiles of an expert's rows; rows
- * without an expert are left to the second kernel. */
-static void begin_rows(ptx_builder *b, stream *s)
+static void compute_strip(ptx_builder *b, stream *s)
+{
+    ptx_val is_whole = ptx_setp(b, PTX_LE, ptx_add(b, s->k0, STRIP), s->k);
+    ptx_uniform(b);
+    ptx_if(b, s->is_stored ? ptx_and(b, is_whole, s->codes_aligned) : is_whole);
+    stream whole = *s;
+    whole.x_exists = s->parts > 1;
+    if (s->parts > 1)
+        stream_x_first(b, &whole);
+    strip_of_units(b, &whole, UNITS);
+    ptx_else(b);
+    if (s->parts > 1) {
+        zero_sums(b, s);
+        ptx_uniform(b);
+        ptx_if(b, ptx_setp(b, PTX_LT, s->k0, s->k));
+        stream_x_first(b, s);
+    }
+    (s->is_bare ? short_bare_strip : s->is_ternary || s->is_grid ? short_strip_of_block : short_strip)(b, s);
+    if (s->parts > 1) {
+        ptx_else(b);
+        stream_x_skip(b, s, 0);
+        ptx_end_if(b);
+    }
+    ptx_end_if(b);
+}
+
+/* All strips, a round of them at a time. */
+static void compute_sums(ptx_builder *b, const kernel_row *row, stream *s)
+{
+    if (!s->is_bare && !s->blocks) {
+        quantized q = quantized_begin(b, row, s->spec, &s->args.all);
+        s->m = matrix_begin(b, &q, &s->args.all);
+    }
+    stream_x_begin_rows(b, s);
+    if (s->is_stored)
+        stream_stored_begin(b, s);
+    if (s->parts == 1) {
+        s->k0 = ptx_u32(b, 0);
+        stream_x_first(b, s);
+    }
+    if (s->goes_on) {
+        s->strip = ptx_u32(b, 0);
+        (s->is_stored ? stream_stored_units : begin_units)(b, s);
+        begin_next(b, s);
+    }
+    ptx_rolled(b);
+    ptx_val first = ptx_for(b, ptx_u32(b, 0), s->strips, (int)s->parts);
+    begin_strip(b, s, first);
+    compute_strip(b, s);
+    stream_join_round(b, s);
+    ptx_end_for(b);
+    stream_x_end(b, s);
+}
+
+/* The columns of each tile, and the column whose scale the lane loads. Tiles beyond the last column repeat those before it. */
+static void begin_columns(ptx_builder *b, stream *s)
+{
+    ptx_val last = ptx_sub(b, s->n, 1), last_unit = ptx_shr(b, last, ceil_log2(UNIT_N)),
+            n = ptx_cvt(b, PTX_U32, s->args.n);
+    for (unsigned q = 0; q < TILES; q++) {
+        ptx_val unit = s->warp;
+        if (!s->is_gated)
+            unit = ptx_mad(b, s->warp, TILES, ptx_u32(b, q));
+        else if (q)
+            unit = ptx_add(b, ptx_add(b, s->warp, s->gate_pass), ptx_shr(b, n, ceil_log2(UNIT_N)));
+        s->tile_n[q] = ptx_shl(b, unit, ceil_log2(UNIT_N));
+        if (s->is_stored && s->is_gated && q) /* columns may begin anywhere */
+            s->tile_n[q] = ptx_add(b, s->tile_n[0], n);
+        s->tile_unit[q] = ptx_min(b, unit, last_unit);
+    }
+    ptx_val of_tile = ptx_selp(b, s->tile_n[0], s->tile_n[1], ptx_setp(b, PTX_LT, s->lane, UNIT_N));
+    s->my_n = ptx_min(b, ptx_add(b, of_tile, ptx_and(b, s->lane, UNIT_N - 1)), last);
+}
+
+/* Computes and completes the block's rows. */
+static void compute_rows(ptx_builder *b, const kernel_row *row, stream *s)
+{
+    const bool in_passes = s->is_gated && !s->is_stored;
+    s->gate_pass = in_passes ? ptx_for(b, ptx_u32(b, 0), stream_gate_passes(b, s), 1) : ptx_u32(b, 0);
+    begin_columns(b, s);
+    stream_join_begin(b, s);
+    if (s->spec->product.grouped) {
+        ptx_uniform(b);
+        ptx_if(b, s->at.known);
+    }
+    stream of_sums = *s; /* with the weights of an expert */
+    if (s->spec->product.grouped)
+        of_sums.args = row_tile_args(b, &s->at, &s->args);
+    compute_sums(b, row, &of_sums);
+    if (s->spec->product.grouped)
+        ptx_end_if(b);
+    stream_finish(b, s);
+    if (in_passes) {
+        ptx_syncthreads(b);
+        ptx_end_for(b);
+    }
+}
+
+/* Of a grouped product, a block takes tiles of an expert's rows in turn. */
+static void compute_blocks(ptx_builder *b, const kernel_row *row, stream *s)
 {
     if (!s->spec->product.grouped) {
         s->rows_x = ptx_cvt(b, PTX_U32, s->args.m);
         s->m0 = ptx_mul(b, ptx_ctaid_y(b), (int)s->rows);
+        compute_rows(b, row, s);
         return;
     }
     s->at = row_tiles_begin(b, s->spec, &s->args);
-    ptx_uniform(b);
-    ptx_if(b, s->at.known);
-    s->args = row_tile_args(b, &s->at, &s->args);
     s->rows_x = ptx_cvt(b, PTX_U32, s->at.count);
     s->m0 = ptx_u32(b, 0);
-}
-
-static void end_rows(ptx_builder *b, const stream *s)
-{
-    if (!s->spec->product.grouped)
-        return;
-    ptx_syncthreads(b); /* until x is no longer read */
-    ptx_end_if(b);
+    compute_rows(b, row, s);
+    ptx_syncthreads(b); /* until sums are no longer read */
     row_tiles_end(b);
 }
 
 /* Units loaded ahead: as many as registers can hold. */
 static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned bits = prepack_bits(row->format);
-    if (spec->product.tile_rows > HALF_ROWS)
-        return 1;
-    return bits <= 8 ? AHEAD_MAX : AHEAD_MAX * 8 / bits;
+    const unsigned words = spec->product.tile_rows > 16 ? 8 : 16, bits = prepack_bits(row->format),
+                   units = bits ? words / bits : AHEAD_MAX; /* no bits: no codes in units */
+    return units > AHEAD_MAX ? AHEAD_MAX : units ? units : 1;
 }
 
 static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -380,33 +479,46 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .codes = {row->format, spec},
                 .bits = prepack_bits(row->format),
                 .rows = (unsigned)spec->product.tile_rows,
-                .m_tiles = (unsigned)spec->product.tile_rows / 8,
+                .m_tiles = ceil_div(spec->product.tile_rows, 8),
+                .parts = (unsigned)spec->product.split,
+                .warps = STREAM_WARPS / (unsigned)spec->product.split,
                 .ahead = units_ahead(row, spec),
                 .k_in_columns = spec->product.reduction == KERNEL_K_COLUMNS,
                 .is_ternary = block_layout_of(row->format) && block_layout_of(row->format)->codes->is_ternary,
                 .is_grid = block_layout_of(row->format) && block_layout_of(row->format)->codes->grid,
                 .unit = prepack_unit(row->format),
                 .beside = stream_beside_of(row->format, spec),
+                .is_gated = spec->epilogue.gated,
+                .is_stored = spec->product.kernel == KERNEL_PRODUCT_STORED,
+                .pointers = spec->product.kernel == KERNEL_PRODUCT_STORED ? COLUMNS : TILES,
                 .is_bare = format_is_plain(row->format) || spec->product.x_fp8,
                 .form = x_form_of(b, spec)};
+    s.goes_on = s.parts == 1 && !s.is_ternary && !s.is_grid;
     if (s.form.unit_elements == 2)
         s.form.is_async = false; /* its k are reordered on the way */
-    begin_rows(b, &s);
     s.n = ptx_cvt(b, PTX_U32, s.args.outputs);
     s.k = ptx_cvt(b, PTX_U32, s.args.k);
+    s.strips = ptx_cvt(b, PTX_U32, emit_divide_up(b, s.args.k, STRIP));
     s.lane = ptx_laneid(b);
     s.g = ptx_shr(b, s.lane, 2);
     s.t = ptx_and(b, s.lane, 3);
-    s.strip = ptx_ctaid_z(b);
-    s.warp = ptx_mad(b, ptx_ctaid_x(b), STREAM_WARPS, ptx_shr(b, ptx_tid_x(b), 5));
-    s.n0 = ptx_mul(b, s.warp, WARP_N);
-    s.k0 = ptx_mul(b, s.strip, STRIP);
-    s.my_n = ptx_min(b, ptx_add(b, s.n0, s.lane), ptx_sub(b, s.n, 1));
+    const int threads = (int)s.warps * WARP;
+    ptx_val tid = ptx_tid_x(b), warp = ptx_shr(b, tid, 5);
+    s.part = s.parts == 1 ? ptx_u32(b, 0) : ptx_shr(b, tid, ceil_log2((unsigned)threads));
+    s.part_thread = s.parts == 1 ? tid : ptx_and(b, tid, threads - 1);
+    s.part_warp = s.parts == 1 ? warp : ptx_and(b, warp, (int)s.warps - 1);
+    s.warp = ptx_mad(b, ptx_ctaid_x(b), (int)s.warps, s.part_warp);
     for (unsigned i = 0; i < TILES; i++)
         for (unsigned j = 0; j < s.m_tiles; j++)
             for (unsigned c = 0; c < 4; c++)
                 s.sums[i][j][c] = ptx_var(b, ptx_f32(b, 0));
     return s;
+}
+
+static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
+{
+    const stream_beside beside = stream_beside_of(row->format, spec);
+    return stream_room_of(spec, &beside).bytes;
 }
 
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
@@ -417,93 +529,96 @@ static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec
     stream s = begin(b, row, spec);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, &s)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
-    if (s.rows > HALF_ROWS)
-        s.has_more = ptx_setp(b, PTX_LT, ptx_add(b, s.m0, HALF_ROWS), s.rows_x);
     stream_decode_begin(b, &s, row->format);
     stream_x_begin(b, &s);
-    begin_weights(b, row, &s);
-    ptx_uniform(b);
-    ptx_if(b, ptx_setp(b, PTX_LE, ptx_add(b, s.k0, STRIP), s.k));
-    whole_strip(b, &s);
-    ptx_else(b);
-    (s.is_bare ? short_bare_strip : s.is_ternary || s.is_grid ? short_strip_of_block : short_strip)(b, &s);
-    ptx_end_if(b);
-    store_sums(b, &s);
-    end_rows(b, &s);
-}
-
-static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
-{
-    const stream_beside beside = stream_beside_of(row->format, spec);
-    return stream_shared_bytes((unsigned)spec->product.tile_rows, &beside);
+    if (s.is_grid)
+        stream_grid_begin(b, &s, ptx_add(b, s.x_shared, (int)(shared_bytes(row, spec) - s.beside.lines)));
+    if (s.is_grid || s.table.base.kind != PTX_NOTHING)
+        ptx_syncthreads(b);
+    compute_blocks(b, row, &s);
 }
 
 static unsigned outputs_of(const kernel_row *row, const kernel_spec *spec)
 {
-    (void)row, (void)spec;
-    return BLOCK_N;
+    (void)row;
+    return stream_outputs(spec);
 }
 
-/* Tiles of ROWS_MAX rows decode half as often, and take nearly all registers: 4-bit codes leave enough of them, but not blocks
- * together with experts. */
-uint64_t kernel_stream_rows(const kernel_row *row, bool grouped, uint64_t rows)
+/* More than 32 rows take all registers, which some formats do not leave. */
+uint64_t kernel_stream_rows(const kernel_row *row, uint64_t rows)
 {
-    const bool is_lean = prepack_bits(row->format) == 4 && !(grouped && block_layout_of(row->format));
-    const uint64_t most = is_lean ? ROWS_MAX : HALF_ROWS;
-    uint64_t m = 8;
+    const block_layout *blocks = block_layout_of(row->format);
+    const unsigned bits = prepack_bits(row->format);
+    const bool is_greedy = bits > 16 || (blocks && (blocks->codes->grid || bits < 4 || bits == 5));
+    const uint64_t most = is_greedy ? PART_ROWS_MAX : ROWS_MAX;
+    uint64_t m = 1;
     while (m < rows && m < most)
         m *= 2;
     return m;
 }
 
+/* Sums of all parts meet in shared memory, and x of all parts is there. */
+uint64_t kernel_stream_parts_max(uint64_t rows)
+{
+    uint64_t parts = 1;
+    while (parts < PARTS_MAX && rows <= PART_ROWS_MAX && 2 * parts * rows <= ROWS_OF_PARTS)
+        parts *= 2;
+    return parts;
+}
+
 static bool serves(const kernel_row *row, const kernel_spec *spec, char *error, size_t error_size)
 {
     const uint64_t extent = group_extent(spec);
+    const bool is_stored = spec->product.kernel == KERNEL_PRODUCT_STORED;
     const char *why = NULL;
     if (spec->data != QDNN_DATA_F16 && spec->data != QDNN_DATA_BF16)
-        why = "data is f32; product stream takes x in f16 or bf16";
+        why = is_stored ? "data is f32; product stored takes x in f16 or bf16"
+                        : "data is f32; product stream takes x in f16 or bf16";
     else if (spec->stored.group_index)
-        why = "group_index is yes; prepacked weights must have contiguous groups";
+        why = is_stored ? "group_index is yes; product stored takes contiguous groups"
+                        : "group_index is yes; prepacked weights must have contiguous groups";
     else if (!format_is_blocks(row->format) && extent % 16 != 0)
-        why = "prepacked weights must have a group size that is a multiple of 16";
+        why = is_stored ? "product stored takes group sizes that are multiples of 16"
+                        : "prepacked weights must have a group size that is a multiple of 16";
+    else if (is_stored)
+        stored_serves(row, spec, &why);
     else if (spec->epilogue.addend)
         why = "product stream does not take an addend";
     if (why)
         snprintf(error, error_size, "%s", why);
+    else if (spec->product.tile_rows > kernel_stream_rows(row, spec->product.tile_rows))
+        snprintf(error, error_size, why = "tile_rows is %llu; this product takes up to %llu in this format",
+                 (unsigned long long)spec->product.tile_rows,
+                 (unsigned long long)kernel_stream_rows(row, spec->product.tile_rows));
+    else if (spec->product.split > kernel_stream_parts_max(spec->product.tile_rows))
+        snprintf(error, error_size, why = "split is %llu; this product takes up to %llu with tile_rows %llu",
+                 (unsigned long long)spec->product.split,
+                 (unsigned long long)kernel_stream_parts_max(spec->product.tile_rows),
+                 (unsigned long long)spec->product.tile_rows);
     return !why && (!spec->product.x_fp8 || fp8_serves(row, spec, error, error_size));
 }
 
-/* The sums of strips, then y. The first kernel ignores everything that follows the sum. */
-static void stream_steps(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem,
-                         kernel_steps *steps)
+/* Rows of codes that begin anywhere in a byte, or are no multiple of what a lane loads, would go byte by byte. */
+static bool stored_fits(const kernel_row *row, const kernel_spec *spec, const kernel_problem *problem)
 {
-    kernel_shape shape = kernel_shape_of(spec, problem);
-    kernel_spec first = *spec, second = *spec;
-    const uint64_t strips = (shape.k + STRIP - 1) / STRIP;
-    first.epilogue.output = QDNN_DATA_F32;
-    first.epilogue.alpha = QDNN_ALPHA_NONE;
-    first.epilogue.bias = 0;
-    first.epilogue.activation = QDNN_ACTIVATION_NONE;
-    first.epilogue.gated = first.epilogue.residual = first.epilogue.row_weight = first.product.x_scale = 0;
-    second.product.kernel = KERNEL_PRODUCT_STRIPS;
-    second.product.tile_rows = problem->m == 1 || spec->product.grouped          ? 1
-                               : problem->m <= HALF_ROWS || spec->epilogue.gated ? 2
-                                                                                 : 4;
-    if (spec->product.grouped)
-        routes_steps(kernel_find("route_rows"), spec, problem, steps);
-    const uint64_t sums = steps_take(steps, strips * problem->m * shape.outputs * 4);
-    if (strips > 0)
-        step_with_partials(steps_add(steps, row, &first, problem), sums);
-    step_with_partials(steps_add(steps, row, &second, problem), sums);
+    (void)row;
+    return kernel_shape_of(spec, problem).k % 16 == 0;
 }
 
 const gemm_kernel gemm_stream = {.block = STREAM_THREADS,
                                  .outputs = outputs_of,
-                                 .strip = STRIP,
                                  .shared = shared_bytes,
                                  .emit = emit_stream,
                                  .serves = serves,
-                                 .rows = 8,
+                                 .rows = 1,
+                                 .rows_most = ROWS_MAX,
+                                 .takes_experts = true},
+                  gemm_stored = {.block = STREAM_THREADS,
+                                 .outputs = outputs_of,
+                                 .shared = shared_bytes,
+                                 .emit = emit_stream,
+                                 .serves = serves,
+                                 .rows = 1,
                                  .rows_most = ROWS_MAX,
                                  .takes_experts = true,
-                                 .steps = stream_steps};
+                                 .fits = stored_fits};

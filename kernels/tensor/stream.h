@@ -1,15 +1,29 @@
-/* The stream kernel of products in mode tensor, for few rows: prepacked weights go from memory straight
- * into registers, where they are decoded to operand A of mma; x is operand B, so that one instruction
- * multiplies 256 weights by eight rows.
+/* The stream kernel of products in mode tensor: weights, prepacked or codes of 4 bits as stored, go from memory straight into registers,
+ * where they are decoded to operand A of mma; x is operand B, so that one instruction multiplies 256 weights
+ * by eight rows.
  *
- * A "strip" is 512 k: a warp computes one strip for 32 columns. The eight warps of a thread block stand
- * side by side in n and share that strip of x in shared memory. Weights are loaded in units (prepack.h: 16
- * columns by 64 k), four units ahead (with 128 rows, one), and multiplied in steps of 16 k. If shared
- * memory cannot hold x of a whole strip, it is loaded in two or four "phases". The sum of each strip goes
- * to the workspace, [strip][m][n]; a second kernel (strips.c) adds them up in order and completes y.
+ * A warp computes a strip (512 k) of 32 columns at a time. The eight warps of a block form 1, 2, 4 or 8
+ * "parts" (setting split): part p has strips p, p + parts, p + 2 parts, ... of the sum, and the warps of a
+ * part stand side by side in n:
+ *
+ *        k ->  0      512     1024    1536                        parts   columns of a block
+ *        +------------+------------+------------+--                 1           256
+ *     n  | part 0 ... | part 1 ... | part 2 ... |                   2           128
+ *        +------------+------------+------------+--                 4            64
+ *           warp 0       warp 1       warp 2                        8            32
+ *
+ * The sums of a round of strips meet in shared memory, where they are added up in order; a single part adds
+ * its strips up in registers. So there is one launch, and no workspace. Of a gated pair, a warp has 16
+ * columns of each half.
+ *
+ * Weights are loaded in units (prepack.h: 16 columns by 64 k), some units ahead, and multiplied in steps of
+ * 16 k. x of a part goes through shared memory in "phases" of a few units, copied by cp.async into a ring of
+ * stages, some phases ahead.
  *
  *   stream.c          the kernel
  *   stream_x.c        x on its way to shared memory
+ *   stream_join.c     from the sums of strips to y
+ *   stream_stored.c   codes of 4 bits as they are stored
  *   stream_scales.c   the scales of a step: of groups stored beside the codes
  *   stream_blocks.c   the same from the headers of GGUF blocks
  *   stream_decode.c   operand A from codes and scales, and the table of pairs of numbers
@@ -33,14 +47,19 @@ enum {
     STREAM_THREADS = STREAM_WARPS * WARP,
     STRIP = 512,
     UNITS = STRIP / UNIT_K,
-    AHEAD_MAX = 4,       /* units loaded ahead, at most */
-    TILES = 2,           /* tiles of 16 columns, per warp */
-    COLUMNS = 2 * TILES, /* columns whose weights a lane decodes: g, g + 8, g + 16, g + 24 */
-    ROWS_MAX = 128,
-    HALF_ROWS = ROWS_MAX / 2, /* rows from here on are skipped if there are none */
+    AHEAD_MAX = 4,    /* units loaded ahead, at most */
+    GROUPS_AHEAD = 4, /* groups whose scales are loaded ahead */
+    TILES = 2,        /* tiles of 16 columns, per warp */
+    WARP_N = TILES * UNIT_N,
+    COLUMNS = 2 * TILES, /* columns whose weights a lane decodes: g and g + 8 of each tile */
+    ROWS_MAX = 64,
+    PARTS_MAX = 8,
+    PART_ROWS_MAX = 32,       /* rows of a block with several parts, */
+    ROWS_OF_PARTS = 128,      /* and of all its parts */
+    ROWS_KNOWN = 4,           /* rows of x whose address each thread keeps */
     CHUNK_BYTES = 2 * UNIT_K, /* a row of x in one unit */
-    /* Columns of a row that a thread block of the second kernel completes. */
-    STRIPS_OUTPUTS = 4 * STREAM_THREADS
+    JOIN_COLUMNS = 4,         /* neighbouring columns that a thread adds up and completes */
+    JOINED_MAX = PART_ROWS_MAX * WARP_N * STREAM_WARPS / 2 / JOIN_COLUMNS / STREAM_THREADS
 };
 
 /* The scale and zero, or addend, of one column at the current step. */
@@ -108,25 +127,48 @@ typedef struct stream {
     bool is_ternary; /* TQ1_0 */
     bool is_grid;    /* IQ1, IQ2 and IQ3 */
     unit_extent unit;
-    bool is_bare; /* weights without scales, whose code 0 is +0 */
+    bool is_gated;
+    bool is_stored; /* codes of 4 bits as they are stored: stream_stored.c */
+    bool is_bare;   /* weights without scales, whose code 0 is +0 */
     x_form form;
-    row_tile at;          /* the rows of a grouped product */
-    ptx_val n, k, rows_x; /* u32: outputs, k, rows of x (of a grouped product: of the tile) */
-    ptx_val lane, g, t;   /* u32: the lane, lane / 4, lane % 4 */
-    ptx_val strip, warp;  /* u32: the strip; the warp among all with the same strip and rows */
-    ptx_val n0, m0, k0;   /* u32: first n of the warp, m of the block (0 if grouped), k of the strip */
-    ptx_val has_more;     /* whether there are rows after the first HALF_ROWS; empty: the tile has no more */
-    ptx_val my_n;         /* u32: the column whose group this lane loads */
-    ptx_val units[TILES]; /* pointers to this lane's words of the strip's first unit */
-    unsigned chunk;       /* bytes between chunks of x: with a table, chunks lie between its entries */
-    unsigned phase_units; /* units per phase: a whole strip, or a half or a quarter of it */
-    unsigned ahead;       /* units loaded ahead */
+    row_tile at;                /* the rows of a grouped product */
+    ptx_val n, k, rows_x;       /* u32: outputs, k, rows of x (of a grouped product: of the tile) */
+    ptx_val lane, g, t;         /* u32: the lane, lane / 4, lane % 4 */
+    unsigned parts, warps;      /* warps: of a part */
+    ptx_val part, part_warp;    /* u32: the part of this warp, and which of its warps it is */
+    ptx_val part_thread;        /* u32: the thread, among those of its part */
+    ptx_val strips, strip, k0;  /* u32: of the whole sum; the part's current one, and its first k */
+    ptx_val warp;               /* u32: the warp, among all of its part and rows in the grid */
+    ptx_val m0;                 /* u32: first row of the block (0 if grouped) */
+    ptx_val tile_n[TILES];      /* u32: the first column of each tile; */
+    ptx_val tile_unit[TILES];   /* and its number in units */
+    ptx_val gate_pass;          /* u32: see stream_join.c; empty if not gated */
+    ptx_val my_n;               /* u32: the column whose group this lane loads */
+    unsigned pointers;          /* prepacked: one for each tile; as stored, one for each column */
+    ptx_val units[COLUMNS];     /* pointers to this lane's words of the strip's first unit */
+    ptx_val codes_aligned;      /* predicate, as stored: lanes can load their words at once */
+    ptx_val byte;               /* u32, as stored: selects the lane's byte of a word, twice */
+    bool goes_on;               /* the last units of a strip load the first ones of the next, */
+    unit_words next[AHEAD_MAX]; /* variables */
+    unsigned chunk;             /* bytes between chunks of x: with a table, chunks lie between its entries */
+    unsigned phase_units, stages; /* units per phase; phases of which there is room for x */
+    unsigned ahead;               /* units loaded ahead */
     stream_beside beside;
     ptx_val x_shared;
-    ptx_val x_lane[UNIT_STEPS]; /* u32: where ldmatrix reads, for each step of a unit */
-    byte_table table;           /* of pairs, of f32 or of halves; empty: there is none */
-    ptx_val sums[TILES][ROWS_MAX / 8][4];
-    column_groups groups; /* of column my_n, from the strip's first group on */
+    ptx_val x_part;    /* u32: where x of the part begins there */
+    ptx_val x_aligned; /* predicate: x can be copied by pieces */
+    ptx_val
+        x_from[ROWS_KNOWN]; /* pointers: x of the first pieces that this thread copies of a phase, at k 0 */
+    ptx_val x_to;           /* u32: where the first of them goes in stage 0 */
+    bool x_exists;          /* all k of the strip exist */
+    ptx_val x_lane[UNIT_STEPS];           /* u32: where ldmatrix reads in stage 0, for each step of a unit */
+    byte_table table;                     /* of pairs, of f32 or of halves; empty: there is none */
+    ptx_val sums[TILES][ROWS_MAX / 8][4]; /* variables: of the current strip */
+    ptx_val running[TILES][ROWS_MAX / 8][4];  /* and of those before it, if there is one part; */
+    ptx_val joined[JOINED_MAX][JOIN_COLUMNS]; /* otherwise of the columns that a thread adds up */
+    unsigned n_joined;
+    column_groups groups;           /* of column my_n, from the strip's first group on */
+    group_values group[STRIP / 16]; /* of the strip, as far as they are loaded */
     quad_scales quads;
     block_headers headers;
     ternary_digits digits;
@@ -137,22 +179,43 @@ typedef struct stream {
 
 /* ---- stream_x.c ---- */
 
+/* The units of a phase, the phases of which there is room, and the bytes of dynamic shared memory: lines follow x. */
+typedef struct stream_room {
+    unsigned units, stages, bytes;
+} stream_room;
+stream_room stream_room_of(const kernel_spec *spec, const stream_beside *beside);
 stream_beside stream_beside_of(const format_row *format, const kernel_spec *spec);
-/* The bytes of dynamic shared memory: lines follow x. */
-unsigned stream_shared_bytes(unsigned rows, const stream_beside *beside);
-/* stream_x_begin sets up where x lies; stream_x_address is the address of a piece (8 k of the phase; u32)
- * of a row (u32). */
-void stream_x_begin(ptx_builder *b, stream *s);
-ptx_val stream_x_address(ptx_builder *b, const stream *s, ptx_val row, ptx_val piece);
-/* The number (u64) of a row of the block (u32). For rows that do not exist, it is that of another row, or
- * beyond the last. */
-ptx_val stream_row(ptx_builder *b, const stream *s, ptx_val row);
-/* Loads a phase of the strip, by all threads, with barriers around it; `whole`: the strip is not cut
- * short. */
-void stream_load_x(ptx_builder *b, const stream *s, unsigned phase, bool whole);
 
-/* The bytes of a row of x in shared memory. */
+/* stream_x_begin sets up where x lies; stream_x_address is the address of a piece (8 k of the phase; u32)
+ * of a row (u32) in a stage. */
+void stream_x_begin(ptx_builder *b, stream *s);
+ptx_val stream_x_address(ptx_builder *b, const stream *s, unsigned stage, ptx_val row, ptx_val piece);
+/* Where x comes from, for the rows of the block. */
+void stream_x_begin_rows(ptx_builder *b, stream *s);
+/* Starts copying the first phases of the strip: before each of its strips or, where there is a single part, before the first. */
+void stream_x_first(ptx_builder *b, const stream *s);
+/* Waits for a phase of the strip. After that, starts copying a later one, over the phase before. */
+void stream_x_arrive(ptx_builder *b, const stream *s, unsigned phase);
+void stream_x_next(ptx_builder *b, const stream *s, unsigned phase);
+/* Where other parts have phases that this one does not have, from `phase` on: threads of all parts wait for each other. */
+void stream_x_skip(ptx_builder *b, const stream *s, unsigned phase);
+/* Until nothing is on its way any more. */
+void stream_x_end(ptx_builder *b, const stream *s);
+
+/* The bytes of a row of x in shared memory, and of a stage. */
 unsigned stream_x_line_bytes(const stream *s);
+unsigned stream_x_stage_bytes(const stream *s);
+
+/* ---- stream_join.c ---- */
+
+void stream_join_begin(ptx_builder *b, stream *s);
+/* Adds the sums of a round of strips to those of the strips before them. */
+void stream_join_round(ptx_builder *b, stream *s);
+/* Completes y. */
+void stream_finish(ptx_builder *b, stream *s);
+/* How often the block computes its sums: once or, if the halves of a gated pair do not begin with units, twice. */
+ptx_val stream_gate_passes(ptx_builder *b, const stream *s);
+unsigned stream_outputs(const kernel_spec *spec);
 
 /* ---- stream_scales.c ---- */
 
@@ -188,6 +251,22 @@ void stream_decode_begin(ptx_builder *b, stream *s, const format_row *format);
 /* Operand A of one step: pair i belongs to row g + 8 (i % 2) of tile q. */
 void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
                         ptx_val a[4]);
+
+/* ---- stream_stored.c ---- */
+
+bool stored_serves(const kernel_row *row, const kernel_spec *spec, const char **why);
+void stream_stored_begin(ptx_builder *b, stream *s);
+/* Where the strip's words are, of each column. */
+void stream_stored_units(ptx_builder *b, stream *s);
+/* Loads a unit that lies `offset` bytes behind the pointers; short: codes may be missing (beyond k, u32) or not aligned. */
+void stream_stored_load(ptx_builder *b, const ptx_val *pointers, int offset, unit_words *w);
+void stream_stored_load_short(ptx_builder *b, const stream *s, const ptx_val *pointers, ptx_val k,
+                              unit_words *w);
+/* The bytes of a step that the lane decodes: the pair of column g + 8 (i % 2) and k 8 (i / 2) + 2t in bytes 0 and 2 of pairs[i]; and
+ * all four in one word, as prepacked. */
+void stream_stored_pairs(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step,
+                         ptx_val pairs[4]);
+ptx_val stream_stored_word(ptx_builder *b, const stream *s, const unit_words *w, unsigned q, unsigned step);
 
 /* ---- stream_plain.c ---- */
 

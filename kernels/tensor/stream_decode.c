@@ -29,8 +29,11 @@ static void fill_table(ptx_builder *b, const stream *s, stream_table kind, const
     to = ptx_add(b, to, s->table.base);
     for (unsigned i = 0; i < 8; i++) {
         ptx_val high = ptx_ld_const(b, PTX_F32, upper, (int)(8 * i)), copies[4] = {low, high, low, high};
+        if (s->is_stored && nibbles_are_swapped(&s->codes))
+            copies[0] = copies[2] = high, copies[1] = copies[3] = low;
+        ptx_val first = copies[0], second = copies[1];
         for (unsigned c = 0; c < 4 && kind == TABLE_OF_HALVES; c++)
-            copies[c] = c ? copies[0] : emit_narrow_pair(b, s->spec->data, low, high);
+            copies[c] = c ? copies[0] : emit_narrow_pair(b, s->spec->data, first, second);
         ptx_st_vec(b, PTX_SHARED, PTX_CACHE_DEFAULT, to, (int)(i * 32 * ENTRY_BYTES), copies, 4);
     }
 }
@@ -87,7 +90,7 @@ static ptx_val value_of(ptx_builder *b, const stream *s, const column_scale *c, 
 static void decode_by_table(ptx_builder *b, const stream *s, ptx_val word, const column_scale *scales,
                             ptx_val a[4])
 {
-    const bool byte_pairs = prepack_has_byte_pairs(s->codes.format) && !s->blocks;
+    const bool byte_pairs = s->is_stored || (prepack_has_byte_pairs(s->codes.format) && !s->blocks);
     ptx_val numbers[4][2];
     for (unsigned byte = 0; byte < 4; byte++) {
         byte_table_load(b, &s->table, word, byte, numbers[byte], 2);
@@ -162,10 +165,20 @@ void stream_decode_step(ptx_builder *b, const stream *s, const unit_words *w, un
         return;
     }
     if (s->table.base.kind != PTX_NOTHING) {
+        ptx_val word = s->is_stored ? stream_stored_word(b, s, w, q, step) : words[step];
         if (!s->blocks && stream_table_of(s->codes.format, s->spec) == TABLE_OF_HALVES)
-            decode_by_halves(b, s, words[step], scales, a);
+            decode_by_halves(b, s, word, scales, a);
         else
-            decode_by_table(b, s, words[step], scales, a);
+            decode_by_table(b, s, word, scales, a);
+        return;
+    }
+    if (s->is_stored) {
+        const unsigned first = nibbles_are_swapped(&s->codes) ? 4 : 0;
+        ptx_val pairs[4];
+        stream_stored_pairs(b, s, w, q, step, pairs);
+        for (unsigned i = 0; i < 4; i++)
+            a[i] = pair_decode(b, &s->m.q, s->spec->data, &scales[i % 2].pair, (code_place){pairs[i], first},
+                               (code_place){pairs[i], 20 - first});
         return;
     }
     for (unsigned i = 0; i < 4; i++) {

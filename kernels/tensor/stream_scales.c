@@ -49,7 +49,7 @@ static bool has_quads(const stream *s)
 /* The address of this lane's scales in tile q, and the distance (u64) between neighbouring ones. */
 static ptx_val quad_address(ptx_builder *b, const stream *s, unsigned q, ptx_val *step)
 {
-    ptx_val column = ptx_add(b, ptx_add(b, s->n0, s->g), (int)(UNIT_N * q));
+    ptx_val column = ptx_add(b, s->tile_n[q], s->g);
     column = ptx_mad(b, ptx_shr(b, s->t, 1), 8, column);
     ptx_val n = ptx_cvt(b, PTX_U64, ptx_min(b, column, ptx_sub(b, s->n, 1)));
     ptx_val group = ptx_mad(b, s->strip, STRIP / 16, ptx_mul(b, ptx_and(b, s->t, 1), QUAD_BYTES));
@@ -148,12 +148,6 @@ void stream_scales_begin(ptx_builder *b, stream *s)
     }
 }
 
-void stream_scales_of_strip(ptx_builder *b, stream *s)
-{
-    if (has_quads(s))
-        load_quads(b, s);
-}
-
 /* ---- Scales of 16 bits that have the type of x, without zeros: shared as stored ---- */
 
 static bool has_own_scales(ptx_builder *b, const stream *s)
@@ -165,10 +159,8 @@ static bool has_own_scales(ptx_builder *b, const stream *s)
            !format_has_zero(s->m.q.coding.format);
 }
 
-static void share_own_scales(ptx_builder *b, stream *s, unsigned group)
+static void share_own_scales(ptx_builder *b, stream *s, ptx_val mine)
 {
-    ptx_val from = column_scale_address(b, &s->m, &s->groups, group);
-    ptx_val mine = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, from, 0));
     for (unsigned j = 0; j < COLUMNS; j++) {
         ptx_val lane = j ? ptx_add(b, s->g, (int)(8 * j)) : s->g;
         s->scale[j].pair = (pair_group){.scale = half_twice(b, s, stream_from_lane(b, mine, lane), 0)};
@@ -205,17 +197,49 @@ void stream_scales_at(ptx_builder *b, stream *s, ptx_val k)
     share_groups(b, s, s->k_in_columns ? matrix_group(b, &s->m, n, wide) : matrix_group(b, &s->m, wide, n));
 }
 
+/* ---- Groups that are counted are loaded some groups ahead ---- */
+
+static bool loads_ahead(const stream *s)
+{
+    return group_extent(s->spec) && !has_quads(s) && groups_are_counted(s->spec);
+}
+
+/* Loads a group of the strip, if there is one. */
+static void load_ahead(ptx_builder *b, stream *s, unsigned group)
+{
+    const uint64_t extent = group_extent(s->spec);
+    if (group >= (extent < STRIP ? STRIP / extent : 1))
+        return;
+    if (!has_own_scales(b, s)) {
+        s->group[group] = column_group_known(b, &s->m, &s->groups, group);
+        return;
+    }
+    ptx_val from = column_scale_address(b, &s->m, &s->groups, group);
+    s->group[group] = (group_values){.scale = ptx_cvt(b, PTX_U32, ptx_ld_global_nc(b, PTX_U16, from, 0))};
+}
+
+void stream_scales_of_strip(ptx_builder *b, stream *s)
+{
+    if (has_quads(s))
+        load_quads(b, s);
+    for (unsigned group = 0; group < GROUPS_AHEAD && loads_ahead(s); group++)
+        load_ahead(b, s, group);
+}
+
 void stream_scales_of_step(ptx_builder *b, stream *s, unsigned step)
 {
     if (!group_begins(s->spec, step))
         return;
-    if (has_quads(s))
+    if (has_quads(s)) {
         quads_of_step(b, s, step);
-    else if (has_own_scales(b, s))
-        share_own_scales(b, s, (unsigned)(16 * step / group_extent(s->spec)));
-    else if (groups_are_counted(s->spec))
-        share_groups(b, s,
-                     column_group_known(b, &s->m, &s->groups, (unsigned)(16 * step / group_extent(s->spec))));
-    else
+    } else if (loads_ahead(s)) {
+        const unsigned group = (unsigned)(16 * step / group_extent(s->spec));
+        load_ahead(b, s, group + GROUPS_AHEAD);
+        if (has_own_scales(b, s))
+            share_own_scales(b, s, s->group[group].scale);
+        else
+            share_groups(b, s, s->group[group]);
+    } else {
         stream_scales_at(b, s, step ? ptx_add(b, s->k0, (int)(16 * step)) : s->k0);
+    }
 }

@@ -444,24 +444,6 @@ static void launch_step(const tensor_trial *t, const tensor_device *d, kernel_st
     tensor_launch(d, step);
 }
 
-/* The kernel that adds strips up, with every number of rows that its threads may have. */
-static void run_strips(const tensor_trial *t, const tensor_device *d, const kernel_step *step)
-{
-    for (uint64_t rows = 1; rows <= 4 && t->all_strips; rows *= 2) {
-        kernel_step own = *step;
-        if (rows == step->spec.product.tile_rows)
-            continue;
-        own.spec.product.tile_rows = rows;
-        own.grid[1] = ((uint64_t)t->m + rows - 1) / rows;
-        CHECK(machine_fill(d->vm, d->at[QDNN_OPERAND_Y], TENSOR_GARBAGE,
-                           (uint64_t)t->bytes[QDNN_OPERAND_Y]) == PTXVM_OK);
-        test_push_note("strips of %d rows", (int)rows);
-        launch_step(t, d, &own);
-        check_y(t, d);
-        test_pop_note();
-    }
-}
-
 static void run_steps(const tensor_trial *t, tensor_device *d)
 {
     kernel_problem problem = tensor_problem_of(t);
@@ -471,8 +453,6 @@ static void run_steps(const tensor_trial *t, tensor_device *d)
     for (int i = 0; i < steps.count; i++)
         launch_step(t, d, &steps.at[i]);
     check_y(t, d);
-    if (t->spec.product.kernel == KERNEL_PRODUCT_STREAM)
-        run_strips(t, d, &steps.at[steps.count - 1]);
     for (int o = 0; o <= QDNN_OPERAND_COUNT; o++)
         if (d->base[o])
             machine_free(d->vm, d->base[o]);
@@ -511,8 +491,7 @@ void tensor_run_on(machine *vm, const tensor_case *c, const struct tensor_family
                       .kind = s.kind,
                       .any_codes = s.any_codes,
                       .weights = s.weights,
-                      .few_blocks = s.few_blocks,
-                      .all_strips = s.all_strips};
+                      .few_blocks = s.few_blocks};
     tensor_device d = {.vm = vm};
     if (!tensor_spec_of(c, t.data, product, s.tile_rows, &t.spec, &t.row))
         return;

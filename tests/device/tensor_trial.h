@@ -43,7 +43,6 @@ typedef struct tensor_shape {
     int64_t gap;
     int any_codes;
     data_kind weights;
-    bool all_strips;
     uint64_t only;
 } tensor_shape;
 
@@ -71,7 +70,6 @@ typedef struct tensor_trial {
     int any_codes;     /* rather than those that quantizing gives; of FP8, every so many columns have a NaN */
     data_kind weights; /* special: every scale in E4M3, NaN among those in E8M0 */
     bool few_blocks;   /* one for all tiles of rows, where the kernel loops over them */
-    bool all_strips;   /* the sums of strips are added by each of the kernels that can */
     uint8_t *host[QDNN_OPERAND_COUNT];
     int64_t bytes[QDNN_OPERAND_COUNT];
     uint16_t *w16; /* [n][k] */

@@ -156,7 +156,7 @@ bool watch_mutants(const watched_text *text, char **ptx, mutant mutants[WATCH_MU
 static void family_of(const kernel_row *row, const kernel_spec *spec, char *text, size_t size)
 {
     static const char *const products[] = {"staged",   "gemv", "ragged", "blocks", "ternary", "columns",
-                                           "lanewise", "join", "tile",   "stream", "strips"};
+                                           "lanewise", "join", "tile",   "stream", "stored"};
     const format_facts *format = kernel_format(row);
     if (kernel_is_product(row))
         snprintf(text, size, "product %s", products[spec->product.kernel]);

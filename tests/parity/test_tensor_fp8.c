@@ -359,7 +359,7 @@ DEVICE_CASE(TensorFp8, PlansSayWhatTheyDo)
         {E4M3, E4M3, QDNN_GRANULARITY_TENSOR, 16, 16, {END}, QDNN_STATUS_NOT_SUPPORTED,
          "the weights must have no scales"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_PREPACKED, 1}, END}, QDNN_STATUS_SUCCESS,
-         "on sm_89, by its instructions for FP8; the model is measured; as asked for; kernel stream with tiles of 8 rows"},
+         "on sm_89, by its instructions for FP8; the model is measured; as asked for; kernel stream with tiles of 4 rows"},
         {E4M3, E4M3, NONE, 16, 16, {{QDNN_MATMUL_LORA_RANK, 4}, END}, QDNN_STATUS_NOT_SUPPORTED,
          "fix: LoRA takes x in f16 or bf16"},
         {QDNN_DATA_F16, E4M3, NONE, 16, 16, {{QDNN_MATMUL_X_SCALE, 1}, END}, QDNN_STATUS_NOT_SUPPORTED,

@@ -498,7 +498,7 @@ static void check_choice(const scene *s, qdnnMath_t math, qdnnDataType_t x, int6
 DEVICE_CASE(TensorLaws, AutoChoosesByTheTypeOfX)
 {
     static const char tensor[] =
-        "tensor: the same bits in every batch, on sm_90; the model is measured; AUTO; kernel tile",
+        "tensor: the same bits in every batch, on sm_90; the model is measured; AUTO; kernel stored",
                       asked[] = "; AUTO, and the handle asks for QDNN_MATH_EXACT; kernel ";
     NEED_SM("sm_90");
     scene s;
