@@ -218,7 +218,7 @@ void ptx_kernel(ptx_builder *b, const char *name)
     b->instructions = 0;
     b->info = (ptx_info){0};
     b->in_kernel = true;
-    b->dependent = false;
+    b->coherent = false;
     control_open_kernel(b);
 }
 

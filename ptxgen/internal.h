@@ -39,7 +39,7 @@ struct ptx_builder {
     ptx_text labels;              /* one byte each: placed or not */
     char kernel[MAX_NAME + 1];
     bool in_kernel, has_dynamic;
-    bool dependent; /* ptx_dependent: memory may have been written since the kernel began */
+    bool coherent; /* ptx_coherent */
     ptx_info info;  /* of the kernel, except for the members above */
     uint32_t registers[CLASS_COUNT];
     uint32_t kernel_start_label;

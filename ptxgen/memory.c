@@ -103,7 +103,7 @@ static void load(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type,
     char modifier[160];
     if (!builder_ready(b, "ld") || !vector_fits(b, space, type, n))
         return;
-    if (b->dependent)
+    if (b->coherent)
         cache &= ~(unsigned)PTX_NC;
     write_modifier(b, modifier, space, cache, LOADS, n);
     emit(b, &(ptx_instruction){.id = ISA_ld,
@@ -194,6 +194,11 @@ void ptx_st_as(ptx_builder *b, ptx_space space, unsigned cache, ptx_type type, p
 ptx_val ptx_ld_global(ptx_builder *b, ptx_type type, ptx_val address, int offset)
 {
     return ptx_ld(b, PTX_GLOBAL, 0, type, address, offset);
+}
+
+void ptx_coherent(ptx_builder *b)
+{
+    b->coherent = true;
 }
 
 ptx_val ptx_ld_global_nc(ptx_builder *b, ptx_type type, ptx_val address, int offset)

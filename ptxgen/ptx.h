@@ -494,9 +494,11 @@ void ptx_fence_acq_rel_cta(ptx_builder *b);
 void ptx_nanosleep(ptx_builder *b, ptx_val nanoseconds);
 void ptx_griddepcontrol_wait(ptx_builder *b); /* sm_90: programmatic dependent launch */
 void ptx_griddepcontrol_launch(ptx_builder *b);
+/* From here on, ptx_ld_global_nc and PTX_NC become plain loads: of memory that may have been written since the kernel began, or
+ * that ptxas must not load long before it is used. */
+void ptx_coherent(ptx_builder *b);
 /* For a kernel that may be launched before the one in front of it has ended, to be called before it touches memory: from
- * sm_90 on, it waits for that kernel, then lets the next one begin. What it loads from here on may have been written
- * since it began, so ptx_ld_global_nc and PTX_NC become plain loads. Without effect on earlier SMs. */
+ * sm_90 on, it waits for that kernel, then lets the next one begin, and its loads are coherent. Without effect on earlier SMs. */
 void ptx_dependent(ptx_builder *b);
 
 /* ---- Matrices ---- */

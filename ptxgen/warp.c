@@ -208,5 +208,5 @@ void ptx_dependent(ptx_builder *b)
         return;
     ptx_griddepcontrol_wait(b);
     ptx_griddepcontrol_launch(b);
-    b->dependent = true;
+    ptx_coherent(b);
 }

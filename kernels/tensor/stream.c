@@ -176,6 +176,8 @@ static void strip_of_units(ptx_builder *b, stream *s, unsigned units)
         else if (s->goes_on && u + s->ahead == units)
             go_on(b, s);
         multiply_unit(b, s, &w[u], u, true);
+        if (ptx_target(b)->number < 80)
+            ptx_membar_cta(b); /* which loads of later units do not pass */
         if (s->goes_on && u + s->ahead >= units)
             load_next(b, s, u + s->ahead - units);
     }
@@ -464,9 +466,10 @@ static void compute_blocks(ptx_builder *b, const kernel_row *row, stream *s)
 }
 
 /* Units loaded ahead: as many as registers can hold. */
-static unsigned units_ahead(const kernel_row *row, const kernel_spec *spec)
+static unsigned units_ahead(const ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    const unsigned words = spec->product.tile_rows > 16 ? 8 : 16, bits = prepack_bits(row->format),
+    const unsigned words = spec->product.tile_rows > 16 || ptx_target(b)->number < 80 ? 8 : 16,
+                   bits = prepack_bits(row->format),
                    units = bits ? words / bits : AHEAD_MAX; /* no bits: no codes in units */
     return units > AHEAD_MAX ? AHEAD_MAX : units ? units : 1;
 }
@@ -482,7 +485,7 @@ static stream begin(ptx_builder *b, const kernel_row *row, const kernel_spec *sp
                 .m_tiles = ceil_div(spec->product.tile_rows, 8),
                 .parts = (unsigned)spec->product.split,
                 .warps = STREAM_WARPS / (unsigned)spec->product.split,
-                .ahead = units_ahead(row, spec),
+                .ahead = units_ahead(b, row, spec),
                 .k_in_columns = spec->product.reduction == KERNEL_K_COLUMNS,
                 .is_ternary = block_layout_of(row->format) && block_layout_of(row->format)->codes->is_ternary,
                 .is_grid = block_layout_of(row->format) && block_layout_of(row->format)->codes->grid,
@@ -521,12 +524,22 @@ static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
     return stream_room_of(spec, &beside).bytes;
 }
 
+/* Blocks that a multiprocessor has room for: two with up to 128 registers per thread, or one with 255 (without the number, ptxas
+ * stops at 64, and spills). Blocks, plain weights, codes of 8 bits with zeros, and sm_75, where a step takes two mma, need more than 128. */
+static int blocks_together(const ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
+{
+    const bool is_wide = prepack_bits(row->format) >= 8 && format_has_zero(row->format),
+               is_lean = ptx_target(b)->number >= 80 && !block_layout_of(row->format) &&
+                         !format_is_plain(row->format) && !is_wide && !spec->product.grouped;
+    return is_lean && spec->product.tile_rows <= 16 ? 2 : 1;
+}
+
 static void emit_stream(ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    ptx_minnctapersm(b, spec->product.tile_rows > 16 || spec->product.grouped
-                            ? 1
-                            : 2); /* up to 255 registers, or 128: otherwise ptxas stops at 64, and spills */
+    ptx_minnctapersm(b, blocks_together(b, row, spec));
     stream s = begin(b, row, spec);
+    if (ptx_target(b)->number < 80) /* otherwise ptxas loads all units of a strip first, and spills */
+        ptx_coherent(b);
     if (!ptx_mma_has(ptx_target(b), instruction_of(b, &s)))
         ptx_fail(b, "%s has no tensor cores for bf16; x must be f16", ptx_target(b)->name);
     stream_decode_begin(b, &s, row->format);
