@@ -525,10 +525,12 @@ static unsigned shared_bytes(const kernel_row *row, const kernel_spec *spec)
 }
 
 /* Blocks that a multiprocessor has room for: two with up to 128 registers per thread, or one with 255 (without the number, ptxas
- * stops at 64, and spills). Blocks, plain weights, codes of 8 bits with zeros, and sm_75, where a step takes two mma, need more than 128. */
+ * stops at 64, and spills). Blocks, plain weights, codes of 8 bits with zeros, FP6, and sm_75, where a step takes two mma, need more than 128. */
 static int blocks_together(const ptx_builder *b, const kernel_row *row, const kernel_spec *spec)
 {
-    const bool is_wide = prepack_bits(row->format) >= 8 && format_has_zero(row->format),
+    const unsigned bits = prepack_bits(row->format);
+    const bool is_wide = (bits >= 8 && format_has_zero(row->format)) ||
+                         (bits == 6 && !row->format->codec->is_integer),
                is_lean = ptx_target(b)->number >= 80 && !block_layout_of(row->format) &&
                          !format_is_plain(row->format) && !is_wide && !spec->product.grouped;
     return is_lean && spec->product.tile_rows <= 16 ? 2 : 1;
