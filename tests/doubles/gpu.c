@@ -110,19 +110,36 @@ static bool damage(void)
     return done;
 }
 
-static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
-                       void **params, void **extra)
+static bool done;
+
+/* Whether the launch that follows is to be damaged. */
+static bool damages_next(void)
 {
     static long launches;
-    static bool done;
     const char *text = getenv("TEST_GPU_DAMAGE");
     const long from = text ? atol(text) : 0;
     const bool damages = !done && from > 0 && ++launches >= from;
     if (damages)
         remember();
+    return damages;
+}
+
+static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, CUstream stream,
+                       void **params, void **extra)
+{
+    const bool damages = damages_next();
     CUresult code = vm.cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
                                       stream, params, extra);
+    if (damages)
+        done = damage();
+    return code;
+}
+
+static CUresult launch_behind(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+{
+    const bool damages = damages_next();
+    CUresult code = vm.cuLaunchKernelEx(config, function, params, extra);
     if (damages)
         done = damage();
     return code;
@@ -167,7 +184,8 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, uns
     } ours[] = {{"cuDeviceGetName", (uintptr_t)device_name},
                 {"cuMemAlloc", (uintptr_t)allocate},
                 {"cuMemFree", (uintptr_t)release},
-                {"cuLaunchKernel", (uintptr_t)launch}};
+                {"cuLaunchKernel", (uintptr_t)launch},
+                {"cuLaunchKernelEx", (uintptr_t)launch_behind}};
     get_fn *get = NULL;
     if (!open_ptxvm(&get) || (!vm.cuInit && !fill(get)))
         return NOT_INITIALIZED;

@@ -428,20 +428,23 @@ static bool run_way(const product_case *c, const way *w, const char *sm)
 {
     bool fits = false;
     scene s;
+    kernel_problem problem;
+    kernel_spec spec;
+    kernel_operand operands[QDNN_OPERAND_COUNT];
     if (scene_begin(&s, c)) {
-        kernel_problem problem = s.r.problem;
-        kernel_spec spec = spec_of_way(&s.r.spec, w);
-        kernel_operand operands[QDNN_OPERAND_COUNT];
+        problem = s.r.problem;
+        spec = spec_of_way(&s.r.spec, w);
         problem.m = (uint64_t)c->m;
         fits = kernel_product_fits(s.r.row, &spec, &problem);
+    }
+    if (fits) {
         kernel_operands_of(s.r.row, KERNEL_NORMAL(s.r.row, &spec), &problem, operands);
         if (c->shift % operands[QDNN_OPERAND_CODES].align != 0)
             s.code_shift = 0;
         if (c->shift % operands[QDNN_OPERAND_X].align != 0)
             s.c.shift = 0;
         s.few_blocks = c->x_gap == 4;
-        if (fits)
-            check_way(&s, w, sm, 0, EVERY_CHECK);
+        check_way(&s, w, sm, 0, EVERY_CHECK);
     }
     scene_end(&s);
     return fits;
