@@ -249,7 +249,7 @@ int project_configure(project *p, const char *program)
     if (system(command) != 0)
         return tool_fail("cannot make '%s'", p->build);
     snprintf(command, sizeof command,
-             "cmake -S '%s' -B '%s' -DQDNN_BUILD_BENCH=OFF "
+             "cmake -S '%s' -B '%s' -DQDNN_BUILD_BENCH=OFF -DQDNN_LEAKS=ON "
              "'-DCMAKE_C_COMPILER_LAUNCHER=%s;--compile;%s;%s/copies%s%s'",
              p->root, p->build, program, p->root, p->build, launcher && *launcher ? ";" : "",
              launcher ? launcher : "");

@@ -50,26 +50,27 @@ TEST_CASE(CounterPaths, FourWays)
     }
 }
 
-/* Block b goes round b + 1 times: 40 paths, of which 16 are left. Every warp counts. */
+/* Block b goes round b + 1 times: more paths than are told apart. Every warp counts. */
 TEST_CASE(CounterPaths, ManyAreMerged)
 {
+    enum { BLOCKS = PTXVM_PATHS + 40 };
     exec_run run = run_paths(
         CHECK_KERNEL(
             "mov.u32 r4, %ctaid.x;\nAGAIN: sub.u32 r4, r4, 1;\nsetp.ge.s32 p0, r4, 0;\n@p0 bra AGAIN;"),
-        40, 32, 2);
+        BLOCKS, 32, 2);
     const ptxvm_counters *c = ptxvm_last_counters(run.vm);
     uint64_t warps = 0, rounds = 0;
     int merged = 0;
-    REQUIRE(c && c->n_paths == PTXVM_PATHS && c->n_warps == 40);
+    REQUIRE(c && c->n_paths == PTXVM_PATHS && c->n_warps == BLOCKS);
     for (int p = 0; p < c->n_paths; p++) {
         warps += c->paths[p].warps;
         rounds += c->paths[p].lines[CHECK_FIRST + 1];
         merged += c->paths[p].merged;
     }
-    CHECK_EQ_U64(warps, 40);
-    CHECK_EQ_U64(rounds, 40 * 41 / 2);
+    CHECK_EQ_U64(warps, BLOCKS);
+    CHECK_EQ_U64(rounds, BLOCKS * (BLOCKS + 1) / 2);
     CHECK(merged > 0);
-    for (int w = 0; w < 40; w++) { /* what is merged is alike */
+    for (int w = 0; w < BLOCKS; w++) { /* what is merged is alike */
         const ptxvm_path *path = &c->paths[c->path_of[w]];
         double mean = (double)path->lines[CHECK_FIRST + 1] / (double)path->warps;
         CHECK(mean > w + 1 - 6 && mean < w + 1 + 6);
