@@ -49,13 +49,16 @@ static uint64_t product_cost(const way *way, const kernel_row *row, const kernel
     return (on_one > TOGETHER ? on_one : TOGETHER) * rounds * (way->decoding + ceil_div(rows, way->rows));
 }
 
-/* Codes of 4 bits in rows of k need no tile. */
+/* Codes of 4 bits in rows of k need no tile, unless there are more rows than a grid has blocks for. */
 static const way *way_as_stored(const kernel_row *row, const kernel_problem *problem, const kernel_spec *spec)
 {
+    enum { BLOCKS_DOWN_MAX = UINT16_MAX };
+    const bool fits_grid =
+        problem->experts || problem->m <= BLOCKS_DOWN_MAX * stream_rows_most(row, problem->m);
     kernel_spec quads = *spec;
     quads.product.kernel = KERNEL_PRODUCT_STORED;
     quads.product.tile_rows = quads.product.split = 1;
-    return kernel_product_fits(row, &quads, problem) ? &in_quads : &as_stored;
+    return fits_grid && kernel_product_fits(row, &quads, problem) ? &in_quads : &as_stored;
 }
 
 /* The least cost; with the most rows and the fewest parts among equals. */

@@ -56,11 +56,8 @@ TEST_ROWS(Boards, PlansKnowTheMultiprocessors, algorithms)
 }
 
 /* How a product is computed. */
-enum { EXACT, AS_STORED, PREPACKED, MODES };
-
 /* The name of the kernel that a product gets: bundles and dumps have it, and it is as good as the specification. */
-static void name_kernel(const kernel_row *row, int mode, uint64_t m, int multiprocessors, char *name,
-                        size_t size)
+static void name_kernel(const kernel_row *row, uint64_t m, int multiprocessors, char *name, size_t size)
 {
     kernel_spec spec = kernel_spec_default();
     const kernel_problem problem = {.rows = 4096,
@@ -71,10 +68,7 @@ static void name_kernel(const kernel_row *row, int mode, uint64_t m, int multipr
                                     .multiprocessors = multiprocessors};
     char error[256];
     REQUIRE(kernel_spec_set_words(row, &spec, "data=f16 output=f16", error, sizeof error));
-    if (mode != EXACT)
-        kernel_tensor_choose(row, mode == PREPACKED, &problem, &spec);
-    else
-        kernel_product_choose(row, &problem, &spec);
+    kernel_product_choose(row, &problem, &spec);
     spec = kernel_spec_normal(row, &spec);
     kernel_file_name(row, KERNEL_NORMAL(row, &spec), ptx_sm_find("sm_80"), name, size);
 }
@@ -90,27 +84,24 @@ static void leave_split_out(char *name)
     memmove(split, rest, strlen(rest) + 1);
 }
 
-/* Only the shapes of tiles as stored depend on the device, and how the outputs of exact products of few rows are divided; where
- * another's does, its name must, too, and this list gets shorter. */
+/* Of exact products only how the outputs of few rows are divided depends on the device; where another's shape does, its name must,
+ * too, and this list gets shorter. (The shapes of products in mode tensor do.) */
 TEST_CASE(Boards, KernelsAreShared)
 {
     static const uint64_t rows[] = {1, 16, 64, 4096};
     int divided = 0;
     for (int i = 0; i < kernel_row_count; i++)
         for (size_t r = 0;
-             kernel_operation_of(&kernel_rows[i]) == KERNEL_MATMUL && r < sizeof rows / sizeof *rows; r++)
-            for (int mode = 0; mode < MODES; mode++) {
-                if (mode == AS_STORED)
-                    continue;
-                char one[512], other[512];
-                name_kernel(&kernel_rows[i], mode, rows[r], 108, one, sizeof one);
-                name_kernel(&kernel_rows[i], mode, rows[r], 16, other, sizeof other);
-                divided += strcmp(one, other) != 0;
-                if (mode == EXACT && rows[r] <= 16) {
-                    leave_split_out(one);
-                    leave_split_out(other);
-                }
-                CHECK_EQ_STR(other, one);
+             kernel_operation_of(&kernel_rows[i]) == KERNEL_MATMUL && r < sizeof rows / sizeof *rows; r++) {
+            char one[512], other[512];
+            name_kernel(&kernel_rows[i], rows[r], 108, one, sizeof one);
+            name_kernel(&kernel_rows[i], rows[r], 16, other, sizeof other);
+            divided += strcmp(one, other) != 0;
+            if (rows[r] <= 16) {
+                leave_split_out(one);
+                leave_split_out(other);
             }
+            CHECK_EQ_STR(other, one);
+        }
     CHECK(divided >= 30);
 }

@@ -68,7 +68,7 @@ static const product products[] = {
     {"exact_a_few_rows_per_expert", QDNN_WEIGHTS_NF4_BYTES, 64, 1 << 20, false, false, false, 0},
     {"tensor", QDNN_WEIGHTS_NF4_BYTES, 64, 0, false, true, false, 0},
     {"tensor_experts", QDNN_WEIGHTS_NF4_BYTES, 64, 4, false, true, false, 0},
-    {"prepacked_4_bits", QDNN_WEIGHTS_NF4_BYTES, 64, 0, false, true, true, INT64_C(128) * BLOCKS_MAX},
+    {"prepacked_4_bits", QDNN_WEIGHTS_NF4_BYTES, 64, 0, false, true, true, INT64_C(64) * BLOCKS_MAX},
     {"prepacked_16_bits", QDNN_WEIGHTS_F16, 0, 0, false, true, true, INT64_C(64) * BLOCKS_MAX},
     {"prepacked_experts", QDNN_WEIGHTS_NF4_BYTES, 64, 4, false, true, true, 0},
 };

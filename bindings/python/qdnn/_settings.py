@@ -128,7 +128,7 @@ class Attention(Settings):
         "mode": (_i32, "ATTENTION"), "scale": (_f32, None), "cap": (_f32, None), "sees": (_i32, "SEES"), "window": (_i64, None),
         "one_sequence": (_i32, None), "sinks": (_i32, None), "bias": (_i32, "BIAS"), "mask_type": (_i32, "DATA"),
         "mask_keys": (_i64, None), "mask_heads": (_i32, None), "mask_token_stride": (_i64, None), "mask_head_stride": (_i64, None),
-        "value_size": (_i64, None),
+        "value_size": (_i64, None), "counters": (_i32, None),
     }  # fmt: skip
 
 
