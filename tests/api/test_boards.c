@@ -55,7 +55,6 @@ TEST_ROWS(Boards, PlansKnowTheMultiprocessors, algorithms)
     CHECK_EQ_U64(other.blocks, one.blocks);
 }
 
-/* How a product is computed. */
 /* The name of the kernel that a product gets: bundles and dumps have it, and it is as good as the specification. */
 static void name_kernel(const kernel_row *row, uint64_t m, int multiprocessors, char *name, size_t size)
 {
